@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/journal_private.h"
+#include "io/named.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -112,15 +113,9 @@ static bool is_pointer(const struct h5_journal_place *place)
 
 int h5_journal_sync_directory(int dirfd)
 {
-	/* An O_PATH descriptor cannot be synced. */
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	int rc = h5_named_sync_folder(dirfd);
 
-	/* EINVAL: this file system need not sync directories. */
-	if (fd < 0 || (fsync(fd) && errno != EINVAL))
-		rc = h5_fail(-errno, H5_UNDEF, "journal: syncing its directory: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return rc ? h5_fail(rc, H5_UNDEF, "journal: syncing its directory: %s", strerror(-rc)) : 0;
 }
 
 void h5_journal_point(const struct h5_journal_place *place)

@@ -15,13 +15,11 @@
 static int patch_pages(struct h5_file *file, const struct h5_message *message, const uint8_t *body,
 		       unsigned stage)
 {
-	uint64_t base = h5_file_superblock(file)->base;
-
 	for (size_t at = 0, n; at < message->size; at += n) {
 		uint64_t address = message->address + at;
 		int rc;
 
-		n = (size_t)h5_min(message->size - at, H5_CELL - (base + address) % H5_CELL);
+		n = (size_t)h5_min(message->size - at, h5_tx_left_in_cell(file, address));
 		if (!memcmp(message->data + at, body + at, n))
 			continue;
 		rc = h5_tx_patch(file, address, body + at, n, stage);

@@ -99,17 +99,23 @@ static int open_and_lock(const struct opening *opening, const char *path, struct
 		      : h5_io_open_fd(fd, options->lock, options->writable, io);
 }
 
-/* Opens the bytes of a local file, with its journal replayed. `directory`: its folder. */
-static int open_local(struct opening *opening, const char *path, int directory, struct h5_io **io)
+/* Opens the bytes of a local file, with all its pieces and its journal replayed. */
+static int open_local(struct opening *opening, struct h5_file_set *set, struct h5_io **io)
 {
 	const struct h5_file_set_options *options = opening->options;
+	const char *path = h5_file_set_path(set);
 	int rc = open_and_lock(opening, path, io);
 
 	if (rc)
 		return rc;
+	rc = h5_file_set_join(set, io);
+	if (rc) {
+		h5_io_close(*io);
+		return rc;
+	}
 	if (options->wrap)
 		*io = options->wrap(options->wrap_arg, *io);
-	rc = h5_journal_home_open(&opening->journal, *io, path, directory, options->journal);
+	rc = h5_journal_home_open(&opening->journal, *io, path, h5_file_set_directory(set), options->journal);
 	/* If we may not look for a journal, or it can have no name, there is none for us. */
 	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !options->writable)
 		rc = 0;
@@ -128,12 +134,12 @@ static int open_local(struct opening *opening, const char *path, int directory, 
 
 /* A file behind a URL has no journal, and nobody asks to change it: who makes a link to one refuses that
  * before anything is made or started. */
-static int open_io(struct opening *opening, const struct h5_file_set *set, struct h5_io **io)
+static int open_io(struct opening *opening, struct h5_file_set *set, struct h5_io **io)
 {
 	const struct h5_file_set_options *options = opening->options;
 
 	if (!options->remote)
-		return open_local(opening, h5_file_set_path(set), h5_file_set_directory(set), io);
+		return open_local(opening, set, io);
 	assert(!options->writable);
 	return h5_io_open_remote_version(options->remote, options->remote_name ? options->remote_name : "",
 					 options->remote_version, H5_REMOTE_FIRST, io);
@@ -185,12 +191,34 @@ static int check_extension(struct h5_file *file, const struct opening *opening, 
 	return rc;
 }
 
+/* Writes to a family are certain only inside one member, so a member must have room for a cell. libhdf5 makes
+ * no paged families, and lets nobody read one meanwhile. */
+static int check_piece(const struct h5_space *space, const struct opening *opening)
+{
+	if (!space->piece)
+		return 0;
+	if (space->piece < H5_CELL)
+		return h5_fail(-ENOTSUP, 0, "members of %ju bytes: only families of %d or more are written",
+			       (uintmax_t)space->piece, H5_CELL);
+	if (opening->options->swmr)
+		return h5_fail(-ENOTSUP, 0, "a family of files: swmr is not supported");
+	if (space->page)
+		return h5_fail(-ENOTSUP, 0, "a family of files with file space pages: writing is not supported");
+	return 0;
+}
+
 static int space_init(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_io_stat st;
 	int rc = check_extension(file, opening, space);
 
+	if (!rc)
+		rc = h5_file_stat(file, &st);
+	if (rc)
+		return rc;
 	space->base = sb->base;
+	space->piece = st.piece;
 	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
 	 * closes the file. */
 	space->committed_end = sb->end - sb->base;
@@ -199,10 +227,10 @@ static int space_init(struct h5_file *file, const struct opening *opening, struc
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
 	space->keeps = opening->options->swmr;
-	if (!rc && space->page)
+	if (space->page)
 		space->end += (space->page - space->end % space->page) % space->page;
 	space->least = space->end;
-	return rc;
+	return check_piece(space, opening);
 }
 
 static int check_file(struct h5_file *file, const struct opening *opening)

@@ -174,9 +174,9 @@ static void compare_guard(const struct h5_patches *cells, uint64_t offset, uint8
 	*known &= !memcmp(found, expected, n);
 }
 
-/* Compares a cell or guard sector by sector. */
-static int compare_patch(const struct found *found, struct h5_io *io, const struct h5_journal_patch *patch,
-			 bool *applied, bool *known)
+/* Compares a cell or guard sector by sector. `piece`: of h5_io_stat(). */
+static int compare_patch(const struct found *found, struct h5_io *io, uint64_t piece,
+			 const struct h5_journal_patch *patch, bool *applied, bool *known)
 {
 	uint8_t buf[H5_JOURNAL_SECTOR];
 
@@ -184,7 +184,7 @@ static int compare_patch(const struct found *found, struct h5_io *io, const stru
 		uint64_t offset = patch->offset + at;
 		int rc;
 
-		n = (size_t)h5_min(patch->size - at, H5_JOURNAL_SECTOR - offset % H5_JOURNAL_SECTOR);
+		n = (size_t)h5_min(patch->size - at, h5_io_left_in_block(piece, offset, H5_JOURNAL_SECTOR));
 		rc = h5_io_read(io, offset, buf, n);
 		if (rc)
 			return rc;
@@ -249,10 +249,10 @@ static int judge(struct found *found, struct h5_io *io, bool *applied, bool *kno
 		*applied = *known = false;
 	for (unsigned i = 0; i < record->patch_count && !rc && *known; i++)
 		if (!record->patches[i].guard)
-			rc = compare_patch(found, io, &record->patches[i], applied, known);
+			rc = compare_patch(found, io, st.piece, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->patch_count && !rc && *known && !*applied; i++)
 		if (record->patches[i].guard)
-			rc = compare_patch(found, io, &record->patches[i], applied, known);
+			rc = compare_patch(found, io, st.piece, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
 		rc = compare_extent(found, io, &record->extents[i], buf, known);
 	free(buf);

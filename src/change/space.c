@@ -36,17 +36,28 @@ static bool crosses(uint64_t at, uint64_t n, uint64_t origin, uint64_t size)
 	return (at + origin) / size != (at + origin + n - 1) / size;
 }
 
+static uint64_t left_in_cell(const struct h5_space *space, uint64_t at)
+{
+	return h5_io_left_in_block(space->piece, space->base + at, H5_CELL);
+}
+
+/* True: a cell holds n bytes, wherever it is. In pieces of an odd size, cells begin at no multiple of 8. */
+static bool is_for_cell(const struct h5_space *space, uint64_t n)
+{
+	return n <= (space->piece % 8 ? H5_CELL - 7 : H5_CELL);
+}
+
 /* The first address from `at` on where n bytes may lie. Metadata begins at a multiple of 8; if it fits
  * into one cell, it does not cross into the next. In a paged file, all that is smaller than a page lies
  * inside one page. */
 static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t at)
 {
-	bool cell = kind == H5_ALLOCATE_METADATA && n <= H5_CELL;
+	bool cell = kind == H5_ALLOCATE_METADATA && is_for_cell(space, n);
 	bool moved = true;
 
 	if (space->page && n >= space->page) {
 		at = align(at, 0, space->page);
-		for (int i = 0; i < PAGES_IN_CELL && cell && crosses(at, n, space->base, H5_CELL); i++)
+		for (int i = 0; i < PAGES_IN_CELL && cell && n > left_in_cell(space, at); i++)
 			at += space->page;
 		return at;
 	}
@@ -55,8 +66,8 @@ static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint6
 
 		if (kind != H5_ALLOCATE_RAW)
 			at = align(at, 0, 8);
-		if (cell && crosses(at, n, space->base, H5_CELL))
-			at = align(at, space->base, H5_CELL);
+		if (cell && n > left_in_cell(space, at))
+			at += left_in_cell(space, at);
 		if (space->page && crosses(at, n, 0, space->page))
 			at = align(at, 0, space->page);
 		moved = at != before;

@@ -8,6 +8,7 @@
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
+	uint64_t piece;		/* of h5_io_stat(): no cell lies in two pieces */
 	uint64_t end;		/* first address behind all that is allocated */
 	uint64_t committed_end; /* `end` at the last commit */
 	/* A rollback leaves at least this `end`: that at opening, or what it was cut to since. If a SWMR

@@ -196,11 +196,16 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 	return put(file, address, data, n);
 }
 
+size_t h5_tx_left_in_cell(const struct h5_file *file, uint64_t address)
+{
+	const struct h5_space *space = &h5_tx_find(file)->space;
+
+	return (size_t)h5_io_left_in_block(space->piece, space->base + address, H5_CELL);
+}
+
 static bool is_one_cell(const struct h5_file *file, uint64_t address, size_t n)
 {
-	uint64_t at = h5_tx_find(file)->space.base + address;
-
-	return at / H5_CELL == (at + n - 1) / H5_CELL;
+	return n <= h5_tx_left_in_cell(file, address);
 }
 
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)

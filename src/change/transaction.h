@@ -107,6 +107,8 @@ bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t
 /* Reads n bytes as the last commit has left them: for those who must keep what the committed state refers to
  * until the next commit is certain. -EUCLEAN: the file ended before. */
 int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n);
+/* Bytes from the address on that one cell can change. */
+size_t h5_tx_left_in_cell(const struct h5_file *file, uint64_t address);
 /* True: a patch of these n bytes would be in new space, or a cell. */
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n);
 

@@ -91,13 +91,16 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 {
 	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
+	struct h5_io_stat st;
+	/* A family gets new members. */
+	bool grows = o->set.writable && !h5_file_stat(h5_file_set_root(set), &st) && st.piece;
 	const struct h5_sandbox sandbox = {
 		.readable = folder,
 		.listed = -1,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
-		.changed = -1,
+		.changed = grows ? h5_file_set_directory(set) : -1,
 		.made = made,
 		.terminal = o->command != H5_COMMAND_MOUNT,
 	};
@@ -223,15 +226,21 @@ static void allow_many_files(void)
 	}
 }
 
-/* Opens a descriptor of the file for statfs, and checks the folder of the journal. */
-static int prepare_writing(struct h5_options *o)
+/* Checks the folder of the journal. */
+static int prepare_writing(const struct h5_options *o)
+{
+	if (o->set.writable && o->journal && access(o->journal, W_OK | X_OK))
+		return h5_fail(-EACCES, H5_UNDEF, "%s: no place for a journal: %s", o->journal,
+			       strerror(errno));
+	return 0;
+}
+
+/* Opens a descriptor of the file for statfs. */
+static int open_for_statfs(struct h5_options *o, const struct h5_file_set *set)
 {
 	if (!o->set.writable)
 		return 0;
-	if (o->journal && access(o->journal, W_OK | X_OK))
-		return h5_fail(-EACCES, H5_UNDEF, "%s: no place for a journal: %s", o->journal,
-			       strerror(errno));
-	o->vfs.file_fd = open(o->file, O_PATH | O_CLOEXEC);
+	o->vfs.file_fd = open(h5_file_set_path(set), O_PATH | O_CLOEXEC);
 	return o->vfs.file_fd < 0 ? h5_fail(-errno, H5_UNDEF, "%s", strerror(errno)) : 0;
 }
 
@@ -261,6 +270,8 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 		code = prepare_writing(o);
 	if (!code)
 		code = h5_opening_begin(o, &set, &opened);
+	if (!code)
+		code = open_for_statfs(o, set);
 	if (!code)
 		code = h5_file_stat(h5_file_set_root(set), &st);
 	if (!code)

@@ -20,7 +20,8 @@ struct h5_io_stat {
 	uint64_t end;	 /* where the file's addresses end: beyond `size` if there are gaps between members */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
-	uint64_t links; /* names of a local file */
+	uint64_t links; /* names of a local file; of several pieces, the most that one has */
+	uint64_t piece; /* bytes of each piece but the last of a family that can be written; 0: it is none */
 	uint64_t owner; /* uid of the file's owner */
 	unsigned mode;	/* the file's permissions */
 	bool locked;	/* nobody writes the file: the advisory lock is held, or the file is memory */
@@ -176,6 +177,32 @@ struct h5_io_member {
 /* One io over all of them, in ascending order; the first is there and starts at 0, and the identity is its.
  * On success it takes over what they hold. */
 int h5_io_open_members(const struct h5_io_member *members, unsigned count, struct h5_io **io);
+/* Members of one size, of which more are made when they are needed. */
+struct h5_io_family {
+	uint64_t size; /* bytes of each member but the last */
+	unsigned most; /* members; more are -EFBIG */
+	/* Makes the empty member of that number, open for writing, and durable in its folder. */
+	int (*make)(void *arg, unsigned number, struct h5_io_member *member);
+	void (*release)(void *arg); /* when the io closes */
+	void *arg;
+};
+
+/* The same over the first members of a family, all of which are there and open for writing. On success it
+ * takes `arg` over, too. A write is made whole or not at all only inside one member. */
+int h5_io_open_family(const struct h5_io_member *members, unsigned count, const struct h5_io_family *family,
+		      struct h5_io **io);
+/* Of these ios: true, one of the members is that file. */
+bool h5_io_members_have(const struct h5_io *io, uint64_t device, uint64_t inode);
+
+/* Bytes from the offset to the end of the block of `block` bytes that it is in, as the medium has them: a
+ * block begins anew in each piece. */
+static inline uint64_t h5_io_left_in_block(uint64_t piece, uint64_t offset, uint64_t block)
+{
+	uint64_t at = piece ? offset % piece : offset, left = block - at % block;
+
+	return piece && piece - at < left ? piece - at : left;
+}
+
 /* Closes and frees what they hold; may run twice. */
 void h5_io_members_release(struct h5_io_member *members, unsigned count);
 

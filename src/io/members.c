@@ -5,19 +5,26 @@
 #include "base/lower_bound.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct members {
 	struct h5_io io;
-	unsigned count;
+	atomic_uint count; /* the members before are complete */
+	/* Of a family that can be written; else all 0: */
+	struct h5_io_family family;
+	pthread_mutex_t lock; /* held while a member is added */
+	/* For each member: something was written that no sync has made certain. */
+	atomic_bool *unsynced;
 	struct h5_io_member list[];
 };
 
 /* The member that holds the address: the last that does not start after it. The first starts at 0. */
-static const struct h5_io_member *find(const struct members *m, uint64_t address)
+static const struct h5_io_member *find(const struct members *m, unsigned count, uint64_t address)
 {
-	size_t after = h5_lower_bound(i, m->count, m->list[i].start <= address);
+	size_t after = h5_lower_bound(i, count, m->list[i].start <= address);
 
 	assert(after);
 	return &m->list[after - 1];
@@ -26,7 +33,8 @@ static const struct h5_io_member *find(const struct members *m, uint64_t address
 static int members_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	const struct members *m = (const struct members *)io;
-	const struct h5_io_member *member = find(m, offset), *end = m->list + m->count;
+	unsigned count = m->count;
+	const struct h5_io_member *member = find(m, count, offset), *end = m->list + count;
 	char *p = buf;
 
 	for (*got = 0; *got < n && member < end; member++) {
@@ -55,14 +63,16 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 {
 	const struct members *m = (const struct members *)io;
+	unsigned count = m->count;
 	int rc = h5_io_stat(m->list[0].io, st);
 
 	if (rc)
 		return rc;
 	st->size = st->stored = st->end = 0;
-	for (unsigned i = 0; i < m->count; i++) {
+	st->piece = m->family.size;
+	for (unsigned i = 0; i < count; i++) {
 		uint64_t start = m->list[i].start;
-		uint64_t most = (i + 1 < m->count ? m->list[i + 1].start : UINT64_MAX) - start;
+		uint64_t most = (i + 1 < count ? m->list[i + 1].start : UINT64_MAX) - start;
 		struct h5_io_stat one;
 
 		if (!m->list[i].io)
@@ -73,6 +83,7 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 		st->size += h5_min(one.size, most);
 		st->stored += h5_min(one.stored, most);
 		st->locked &= one.locked;
+		st->links = h5_max(st->links, one.links);
 		if (one.size)
 			st->end = start + h5_min(one.size, most);
 		if (is_later(&one.mtime, &st->mtime))
@@ -97,21 +108,217 @@ static void members_close(struct h5_io *io)
 	struct members *m = (struct members *)io;
 
 	h5_io_members_release(m->list, m->count);
+	if (m->family.release)
+		m->family.release(m->family.arg);
+	pthread_mutex_destroy(&m->lock);
+	free(m->unsynced);
 	free(m);
 }
 
-static const struct h5_io_ops members_ops = {
-	.read = members_read, .stat = members_stat, .close = members_close};
-
-int h5_io_open_members(const struct h5_io_member *members, unsigned count, struct h5_io **io)
+/* All locks are given up, or a failure is told. */
+static int members_unlock(struct h5_io *io)
 {
-	struct members *m = calloc(1, sizeof *m + count * sizeof *members);
+	const struct members *m = (const struct members *)io;
+	int rc = 0;
+
+	for (unsigned i = 0; i < m->count; i++) {
+		int failed = m->list[i].io ? h5_io_unlock(m->list[i].io) : 0;
+
+		rc = rc ? rc : failed;
+	}
+	return rc;
+}
+
+static const struct h5_io_ops members_ops = {
+	.read = members_read, .stat = members_stat, .unlock = members_unlock, .close = members_close};
+
+static int members_new(const struct h5_io_member *members, unsigned count, unsigned most, struct members **out)
+{
+	struct members *m = calloc(1, sizeof *m + most * sizeof *members);
 
 	if (!m)
 		return -ENOMEM;
+	pthread_mutex_init(&m->lock, NULL);
 	m->io.ops = &members_ops;
 	m->count = count;
 	memcpy(m->list, members, count * sizeof *members);
+	*out = m;
+	return 0;
+}
+
+int h5_io_open_members(const struct h5_io_member *members, unsigned count, struct h5_io **io)
+{
+	struct members *m;
+	int rc = members_new(members, count, count, &m);
+
+	if (!rc)
+		*io = &m->io;
+	return rc;
+}
+
+/* ---- a family that can be written ---- */
+
+static int member_resize(struct members *m, unsigned i, uint64_t size)
+{
+	struct h5_io_stat st;
+	int rc = h5_io_stat(m->list[i].io, &st);
+
+	if (rc || st.size == size)
+		return rc;
+	m->unsynced[i] = true;
+	return h5_fail_in(h5_io_resize(m->list[i].io, size), "%s", m->list[i].name);
+}
+
+/* With the lock. Makes the next member. All members but the last have their full size. */
+static int add_member(struct members *m)
+{
+	unsigned count = m->count;
+	struct h5_io_member member = {0};
+	int rc = 0;
+
+	if (count == m->family.most)
+		return h5_fail(-EFBIG, count * m->family.size, "a family of more than %u members",
+			       m->family.most);
+	/* One after the other, so that a failure leaves no gap. */
+	rc = member_resize(m, count - 1, m->family.size);
+	if (!rc)
+		rc = m->family.make(m->family.arg, count, &member);
+	if (rc)
+		return rc;
+	member.start = count * m->family.size;
+	m->list[count] = member;
+	m->unsynced[count] = true;
+	m->count = count + 1;
+	return 0;
+}
+
+/* Makes all members that the addresses before `end` lie in. */
+static int reach(struct members *m, uint64_t end)
+{
+	int rc = 0;
+
+	if (end <= m->count * m->family.size)
+		return 0;
+	pthread_mutex_lock(&m->lock);
+	while (!rc && end > m->count * m->family.size)
+		rc = add_member(m);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+static int family_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
+{
+	struct members *m = (struct members *)io;
+	const uint8_t *p = buf;
+	int rc;
+
+	if (offset > (uint64_t)INT64_MAX - n)
+		return h5_fail(-EFBIG, offset, "write beyond the largest file offset");
+	rc = reach(m, offset + n);
+	while (n && !rc) {
+		unsigned i = (unsigned)(offset / m->family.size);
+		uint64_t at = offset % m->family.size;
+		size_t part = (size_t)h5_min(n, m->family.size - at);
+
+		m->unsynced[i] = true;
+		rc = h5_fail_in(h5_io_write(m->list[i].io, at, p, part), "%s", m->list[i].name);
+		p += part;
+		offset += part;
+		n -= part;
+	}
+	return rc;
+}
+
+/* As in libhdf5, members behind the end stay, and are empty. What is cut goes from the end on, and what is
+ * added from the begin on: so all members before the last that is not empty are full, whenever it ends. */
+static int family_resize(struct h5_io *io, uint64_t size)
+{
+	struct members *m = (struct members *)io;
+	const uint64_t each = m->family.size;
+	uint64_t last = size ? (size - 1) / each : 0;
+	int rc = size > INT64_MAX ? h5_fail(-EFBIG, size, "size beyond the largest file offset")
+				  : reach(m, size);
+
+	for (unsigned i = m->count; i-- > last + 1 && !rc;)
+		rc = member_resize(m, i, 0);
+	for (unsigned i = 0; i < last && !rc; i++)
+		rc = member_resize(m, i, each);
+	return rc ? rc : member_resize(m, (unsigned)last, size - last * each);
+}
+
+static int family_sync(struct h5_io *io)
+{
+	struct members *m = (struct members *)io;
+
+	for (unsigned i = 0; i < m->count; i++) {
+		int rc = atomic_exchange(&m->unsynced[i], false) ? h5_io_sync(m->list[i].io) : 0;
+
+		if (rc) {
+			m->unsynced[i] = true;
+			return h5_fail_in(rc, "%s", m->list[i].name);
+		}
+	}
+	return 0;
+}
+
+static int family_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	struct members *m = (struct members *)io;
+	int rc = 0;
+
+	while (n && !rc && offset / m->family.size < m->count) {
+		unsigned i = (unsigned)(offset / m->family.size);
+		uint64_t at = offset % m->family.size, part = h5_min(n, m->family.size - at);
+
+		m->unsynced[i] = true;
+		rc = h5_io_punch(m->list[i].io, at, part);
+		offset += part;
+		n -= part;
+	}
+	return rc;
+}
+
+static const struct h5_io_ops family_ops = {.read = members_read,
+					    .stat = members_stat,
+					    .write = family_write,
+					    .resize = family_resize,
+					    .sync = family_sync,
+					    .punch = family_punch,
+					    .unlock = members_unlock,
+					    .close = members_close};
+
+int h5_io_open_family(const struct h5_io_member *members, unsigned count, const struct h5_io_family *family,
+		      struct h5_io **io)
+{
+	struct members *m;
+	int rc = members_new(members, count, family->most, &m);
+
+	assert(count && count <= family->most);
+	if (rc)
+		return rc;
+	m->unsynced = calloc(family->most, sizeof *m->unsynced);
+	if (!m->unsynced) {
+		free(m);
+		return -ENOMEM;
+	}
+	/* A process that was killed may have written what the kernel has in memory only. */
+	for (unsigned i = 0; i < count; i++)
+		m->unsynced[i] = true;
+	m->io.ops = &family_ops;
+	m->family = *family;
 	*io = &m->io;
 	return 0;
+}
+
+bool h5_io_members_have(const struct h5_io *io, uint64_t device, uint64_t inode)
+{
+	const struct members *m = (const struct members *)io;
+	struct h5_io_stat st;
+
+	assert(io->ops == &members_ops || io->ops == &family_ops);
+	for (unsigned i = 0; i < m->count; i++)
+		if (m->list[i].io && !h5_io_stat(m->list[i].io, &st) && st.device == device &&
+		    st.inode == inode)
+			return true;
+	return false;
 }

@@ -354,3 +354,16 @@ int h5_named_failure(int code)
 		return h5_is_passing(code) ? code : -EIO;
 	}
 }
+
+int h5_named_sync_folder(int dirfd)
+{
+	/* An O_PATH descriptor cannot be synced. */
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	/* EINVAL: this file system need not sync directories. */
+	if (fd < 0 || (fsync(fd) && errno != EINVAL))
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}

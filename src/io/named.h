@@ -24,4 +24,7 @@ int h5_named_open_without_links(int dirfd, const char *path, int flags);
  * says nothing about the name: it stays what it is if h5_is_passing(), and becomes -EIO else. */
 int h5_named_failure(int code);
 
+/* Makes the names in the folder durable: 0 or a negative errno. */
+int h5_named_sync_folder(int dirfd);
+
 #endif

@@ -186,13 +186,12 @@ void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *
 /* Writes bytes of a committed collection that nothing refers to yet. */
 static int patch(struct h5_heap_batch *batch, const struct h5_heap_block *block, uint64_t from, uint64_t to)
 {
-	const uint64_t base = h5_file_superblock(batch->file)->base;
 	int rc = 0;
 
 	for (uint64_t part; from < to && !rc; from += part) {
 		uint64_t at = block->address + from;
 
-		part = h5_min(to - from, H5_CELL - (base + at) % H5_CELL);
+		part = h5_min(to - from, h5_tx_left_in_cell(batch->file, at));
 		rc = h5_tx_patch(batch->file, at, block->data + from, (size_t)part, H5_STAGE_BLOCK);
 	}
 	return rc;

@@ -53,13 +53,12 @@ static int out_of_memory(uint64_t address)
 static int write_bytes(const struct h5_local_heap *heap, uint64_t offset, const uint8_t *data, uint64_t n,
 		       unsigned stage)
 {
-	uint64_t base = h5_file_superblock(heap->file)->base;
 	int rc = 0;
 
 	for (uint64_t done = 0, part; done < n && !rc; done += part) {
 		uint64_t at = heap->address + offset + done;
 
-		part = h5_min(n - done, H5_CELL - (base + at) % H5_CELL);
+		part = h5_min(n - done, h5_tx_left_in_cell(heap->file, at));
 		rc = h5_tx_patch(heap->file, at, data + done, (size_t)part, stage);
 	}
 	forget(heap, offset, n);

@@ -18,6 +18,7 @@ struct h5_file {
 	struct h5_io *io;
 	struct h5_superblock superblock;
 	const char *fixed; /* why it cannot be changed: what it is, in words; NULL: it can */
+	bool in_pieces;
 	char *missing;	   /* pieces that are not there, in words; NULL: none */
 	/* `io` itself, if the file is changed by us; else NULL. */
 	struct h5_overlay *changes;
@@ -128,6 +129,11 @@ int h5_file_read_through(struct h5_file *file, struct h5_io *io)
 	return read_size(file);
 }
 
+void h5_file_set_in_pieces(struct h5_file *file)
+{
+	file->in_pieces = true;
+}
+
 void h5_file_fix(struct h5_file *file, const char *what)
 {
 	file->fixed = what;
@@ -159,6 +165,15 @@ void h5_file_close(struct h5_file *file)
 	pthread_mutex_destroy(&file->seen_lock);
 	free(file->missing);
 	free(file);
+}
+
+struct h5_io *h5_file_leave_io(struct h5_file *file)
+{
+	struct h5_io *io = file->io;
+
+	file->io = NULL;
+	h5_file_close(file);
+	return io;
 }
 
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
@@ -280,7 +295,7 @@ int h5_file_can_change(const struct h5_file *file)
 
 bool h5_file_is_plain(const struct h5_file *file)
 {
-	return !file->fixed && !file->missing && !file->image;
+	return !file->fixed && !file->in_pieces && !file->missing && !file->image;
 }
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)

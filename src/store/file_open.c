@@ -1,10 +1,12 @@
 #include "store/file_open.h"
 
 #include "base/error.h"
+#include "format/onion.h"
 #include "store/cache_image.h"
 #include "store/extension.h"
 #include "store/members.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What the file says of its driver. If it says nothing, there is none. */
@@ -45,90 +47,197 @@ static int read_extension(struct h5_file *file, struct h5_header *extension, str
 	return rc;
 }
 
-static const char in_pieces[] = "a file in several pieces";
+/* How the addresses of the file are spread over files. */
+struct division {
+	struct h5_driver_info driver; /* family or multi; else the file is one */
+	/* False: only the file's size suggests a family. */
+	bool sure;
+	/* The driver information may lie in a later member, but it is what says where members begin. So it was
+	 * guessed: the real one is read with the guess, and compared. */
+	bool guessed;
+	bool alone; /* the only member of a family, which has others when it grows */
+};
 
-/* True: the file, of so many bytes, is the only member of a family, which has others when it grows. */
-static bool may_get_more(const struct h5_driver_info *driver, uint64_t size)
+static void guess(const struct h5_superblock *sb, uint64_t size, struct division *division)
 {
-	return driver->driver == H5_DRIVER_FAMILY && size <= driver->member_size;
-}
-
-/* Opens the members beside the first one. */
-static int join_members(struct h5_file *file, struct h5_members *members, const struct h5_driver_info *driver,
-			bool sure)
-{
-	struct h5_io *io = h5_file_io(file);
-	int rc = h5_members_open(members, driver, sure, &io);
-
-	if (rc || io == h5_file_io(file))
-		return rc;
-	h5_file_fix(file, in_pieces);
-	return h5_file_read_through(file, io);
-}
-
-/* The driver information may lie in a later member, but it is what says where members begin. So we guess it,
- * read the real one with the guess, and compare. `size`: bytes of the first member. */
-static int open_guessed(struct h5_file *file, struct h5_members *members, uint64_t size,
-			struct h5_header *extension)
-{
-	const struct h5_superblock *sb = h5_file_superblock(file);
-	struct h5_driver_info guess, driver;
-	int rc;
-
-	h5_driver_info_multi_default(&guess);
-	if (sb->extension == H5_UNDEF || sb->extension < guess.member[1].start) {
-		memset(&guess, 0, sizeof guess);
-		guess.driver = H5_DRIVER_FAMILY;
-		guess.member_size = size;
+	h5_driver_info_multi_default(&division->driver);
+	if (sb->extension == H5_UNDEF || sb->extension < division->driver.member[1].start) {
+		memset(&division->driver, 0, sizeof division->driver);
+		division->driver.driver = H5_DRIVER_FAMILY;
+		division->driver.member_size = size;
 	}
-	rc = join_members(file, members, &guess, true);
-	if (!rc)
-		rc = read_extension(file, extension, &driver);
-	if (!rc && memcmp(&guess, &driver, sizeof driver))
-		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
-	return rc;
+	division->sure = division->guessed = true;
 }
 
-/* Puts the pieces of the file together, if it has several, and loads its extension. */
-static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
+/* Finds out from the first member. On success the extension is loaded, unless the division was guessed. */
+static int find_division(struct h5_file *file, const struct h5_members *members, struct h5_header *extension,
+			 struct division *division)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	uint64_t size = sb->base + h5_file_size(file);
 	bool cut = sb->end != H5_UNDEF && sb->end > size;
 	bool elsewhere = sb->extension != H5_UNDEF && sb->extension >= h5_file_end(file);
-	struct h5_driver_info driver;
-	int rc = read_extension(file, extension, &driver);
+	struct h5_driver_info *driver = &division->driver;
+	int rc = read_extension(file, extension, driver);
 
-	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern))
-		return open_guessed(file, members, size, extension);
-	if (rc)
+	division->sure = true;
+	division->guessed = division->alone = false;
+	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern)) {
+		guess(sb, size, division);
+		return 0;
+	}
+	if (rc || driver->driver == H5_DRIVER_MULTI)
 		return rc;
 	/* A file that holds all of its addresses is complete, even if it says that it belongs to a family:
 	 * its members may have been joined. */
-	if (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern) {
-		if (may_get_more(&driver, size))
-			h5_file_fix(file, in_pieces);
-		return 0;
+	if (!cut && !members->pattern) {
+		division->alone = driver->driver == H5_DRIVER_FAMILY && size <= driver->member_size;
+		if (!division->alone)
+			*driver = (struct h5_driver_info){0};
+	} else if (driver->driver == H5_DRIVER_NONE) {
+		/* Members of old families don't say so. */
+		driver->driver = H5_DRIVER_FAMILY;
+		driver->member_size = size;
+		division->sure = members->pattern;
 	}
-	if (driver.driver != H5_DRIVER_NONE)
-		return join_members(file, members, &driver, true);
-	/* Members of old families don't say so. */
-	driver.member_size = size;
-	return join_members(file, members, &driver, members->pattern);
+	return 0;
 }
 
-int h5_file_open(const struct h5_file_shared *shared, const struct h5_folder *folder, struct h5_io *io,
-		 const char *path, const char *pattern, uint64_t offset, struct h5_file **out)
+/* Why such a file cannot be written, in words; NULL: it can. */
+static const char *why_fixed(const struct division *division, const struct h5_driver_info *said)
 {
-	struct h5_members members = {.folder = folder, .path = path, .pattern = pattern};
+	if (division->driver.driver == H5_DRIVER_MULTI)
+		return "a file in several pieces (split and multi drivers)";
+	if (said->driver != H5_DRIVER_FAMILY)
+		return "a family whose files do not say so";
+	return NULL;
+}
+
+/* The file is read through all its members from now on. Loads the extension, if that was not done. */
+static int settle(struct h5_file *file, const struct division *division, struct h5_header *extension)
+{
+	struct h5_driver_info said;
+	const char *why;
+	int rc;
+
+	h5_header_release(extension);
+	rc = read_extension(file, extension, &said);
+	if (!rc && division->guessed && memcmp(&division->driver, &said, sizeof said) != 0)
+		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
+	if (rc)
+		return rc;
+	why = why_fixed(division, &said);
+	if (why)
+		h5_file_fix(file, why);
+	h5_file_set_in_pieces(file);
+	return 0;
+}
+
+/* Puts the pieces of the file together, if it has several, and loads its extension. */
+static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
+{
+	struct h5_io *io = h5_file_io(file);
+	struct division division;
+	int rc = find_division(file, members, extension, &division);
+
+	if (rc || division.driver.driver == H5_DRIVER_NONE)
+		return rc;
+	if (division.alone)
+		h5_file_set_in_pieces(file);
+	rc = h5_members_open(members, &division.driver, division.sure, &io);
+	if (!rc && io != h5_file_io(file)) {
+		rc = h5_file_read_through(file, io);
+		if (!rc)
+			rc = settle(file, &division, extension);
+	} else if (!rc && division.guessed) {
+		rc = settle(file, &division, extension);
+	}
+	return rc;
+}
+
+static struct h5_members members_of(const struct h5_file_place *place, const struct h5_file *file)
+{
+	return (struct h5_members){.folder = place->folder,
+				   .path = place->path,
+				   .pattern = place->pattern,
+				   .end = h5_file_superblock(file)->end};
+}
+
+struct h5_joined {
+	struct division division;
+	char *missing;
+};
+
+void h5_joined_free(struct h5_joined *joined)
+{
+	if (joined)
+		free(joined->missing);
+	free(joined);
+}
+
+/* Joins the members of the file. */
+static int join(struct h5_file *file, struct h5_members *members, struct h5_joined **joined)
+{
+	struct h5_joined *new = calloc(1, sizeof *new);
+	struct h5_io *first = h5_file_io(file), *io = first;
 	struct h5_header extension = {0};
+	int rc = new ? find_division(file, members, &extension, &new->division) : -ENOMEM;
+
+	h5_header_release(&extension);
+	/* If the file is damaged, its journal may mend it. */
+	if (rc == -EUCLEAN)
+		rc = 0;
+	else if (!rc && new->division.driver.driver != H5_DRIVER_NONE)
+		rc = h5_members_open(members, &new->division.driver, new->division.sure, &io);
+	if (rc || io == first) {
+		free(members->missing);
+		free(new);
+		return rc;
+	}
+	new->missing = members->missing;
+	*joined = new;
+	return h5_file_read_through(file, io);
+}
+
+int h5_file_join(const struct h5_file_shared *shared, const struct h5_file_place *place, bool writable,
+		 struct h5_io **io, struct h5_joined **joined)
+{
+	struct h5_members members;
 	struct h5_file *file;
-	int rc = h5_file_new(shared, io, offset, &file);
+	int rc;
+
+	*joined = NULL;
+	if (h5_io_begins_with(*io, H5_ONION_STUB, sizeof H5_ONION_STUB - 1))
+		return 0;
+	rc = h5_file_new(shared, *io, place->offset, &file);
+	if (rc) {
+		*io = NULL;
+		return rc;
+	}
+	members = members_of(place, file);
+	members.writable = writable;
+	rc = join(file, &members, joined);
+	*io = h5_file_leave_io(file);
+	return rc;
+}
+
+int h5_file_open(const struct h5_file_shared *shared, const struct h5_file_place *place, struct h5_io *io,
+		 const struct h5_joined *joined, struct h5_file **out)
+{
+	struct h5_header extension = {0};
+	struct h5_members members;
+	struct h5_file *file;
+	int rc = h5_file_new(shared, io, place->offset, &file);
 
 	if (rc)
 		return rc;
-	members.end = h5_file_superblock(file)->end;
-	rc = open_members(file, &members, &extension);
+	members = members_of(place, file);
+	if (!joined)
+		rc = open_members(file, &members, &extension);
+	else if (joined->missing && !(members.missing = strdup(joined->missing)))
+		rc = -ENOMEM;
+	else
+		rc = settle(file, &joined->division, &extension);
 	h5_file_set_missing(file, members.missing);
 	if (!rc)
 		rc = h5_cache_image_lay_over(file, &extension);

@@ -5,13 +5,27 @@
 #include "store/file_private.h"
 #include "store/folder.h"
 
-/* Takes io over, also on failure. `shared` and the folder are borrowed: they outlive the file. `offset`:
- * where the superblock is; 0: it is searched.
- *
- * A file in several pieces is opened by its first one: the others are found beside `path` (relative to the
- * folder, or absolute). `pattern` is the name of all, with %d for their number; NULL: it follows from `path`.
- */
-int h5_file_open(const struct h5_file_shared *shared, const struct h5_folder *folder, struct h5_io *io,
-		 const char *path, const char *pattern, uint64_t offset, struct h5_file **file);
+/* Where a file is. A file in several pieces is named by its first one: the others are found beside it. */
+struct h5_file_place {
+	const struct h5_folder *folder; /* borrowed: it outlives the file */
+	const char *path;		/* relative to the folder, or absolute */
+	/* The name of all pieces, with %d for their number; NULL: it follows from `path`. */
+	const char *pattern;
+	uint64_t offset; /* of the superblock; 0: it is searched */
+};
+
+struct h5_joined; /* how the pieces of a file were joined */
+
+/* Puts the pieces of the file together before it is opened, so that what a journal says of it can be looked at.
+ * *io is the first piece and becomes the whole file; on failure it may be closed, and NULL. *joined: free it
+ * after the file was opened; NULL: the file is one. `writable`: *io is open for writing. */
+int h5_file_join(const struct h5_file_shared *shared, const struct h5_file_place *place, bool writable,
+		 struct h5_io **io, struct h5_joined **joined);
+void h5_joined_free(struct h5_joined *joined); /* NULL is fine */
+
+/* Takes io over, also on failure. `shared` is borrowed: it outlives the file. `joined`: what h5_file_join()
+ * gave for this io; NULL: it is the first piece. */
+int h5_file_open(const struct h5_file_shared *shared, const struct h5_file_place *place, struct h5_io *io,
+		 const struct h5_joined *joined, struct h5_file **file);
 
 #endif

@@ -12,8 +12,12 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 /* From now on the file is read through `io`, which has taken over the io before. If this fails, the file can
  * only be closed. */
 int h5_file_read_through(struct h5_file *file, struct h5_io *io);
+/* Closes the file, but not its io, which is returned. */
+struct h5_io *h5_file_leave_io(struct h5_file *file);
 /* The file cannot be changed. `what`: what it is, in words; a constant. */
 void h5_file_fix(struct h5_file *file, const char *what);
+/* The file is one of several pieces, or may become one. */
+void h5_file_set_in_pieces(struct h5_file *file);
 /* The same with the blocks of a metadata cache image (cache_image.h) laid over the io before. */
 int h5_file_read_image(struct h5_file *file, struct h5_overlay *image);
 /* Takes the text for h5_file_missing() over. */
@@ -41,7 +45,7 @@ void h5_file_extend(struct h5_file *file, uint64_t end);
 void h5_file_cut(struct h5_file *file, uint64_t end);
 /* Gives the file a new number, so that nothing decoded before is found again. */
 void h5_file_renumber(struct h5_file *file);
-/* 0: the file can be changed. -ENOTSUP: it is in pieces. */
+/* 0: the file can be changed. -ENOTSUP: h5_file_fix(). */
 int h5_file_can_change(const struct h5_file *file);
 
 #endif

@@ -45,6 +45,8 @@ struct h5_file_set {
 	atomic_size_t used;	 /* bytes that requests hold */
 	char *path;		 /* real path of the mounted file, or its URL; NULL for memory */
 	char *pattern;		 /* of the names of its members; NULL: none was given */
+	struct h5_joined *joined; /* how its pieces were joined; NULL: it is one */
+	struct h5_io *pieces;	 /* of `joined`: the io of its pieces; borrowed */
 	struct h5_onion *onion;	 /* its revisions; NULL: it has none */
 	struct h5_folder folder; /* of the mounted file */
 	atomic_uint_fast64_t numbers;
@@ -122,10 +124,14 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	return set;
 }
 
-/* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in h5_file_open(). */
+/* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in struct h5_file_place. */
 static int add_file(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
 		    struct h5_file **file)
 {
+	const struct h5_file_place place = {.folder = &set->folder,
+					    .path = path,
+					    .pattern = pattern,
+					    .offset = set->shared.root ? 0 : set->options.offset};
 	struct entry *entry = calloc(1, sizeof *entry);
 	struct h5_io_stat st;
 	int rc = entry && (entry->path = strdup(path)) ? h5_io_stat(io, &st) : -ENOMEM;
@@ -133,8 +139,8 @@ static int add_file(struct h5_file_set *set, struct h5_io *io, const char *path,
 	if (rc)
 		h5_io_close(io);
 	else
-		rc = h5_file_open(&set->shared, &set->folder, io, path, pattern,
-				  set->shared.root ? 0 : set->options.offset, &entry->file);
+		rc = h5_file_open(&set->shared, &place, io, set->shared.root ? NULL : set->joined,
+				  &entry->file);
 	if (rc) {
 		if (entry)
 			free(entry->path);
@@ -267,6 +273,21 @@ static int find_revisions(struct h5_file_set *set, const char *path, struct h5_i
 	return rc ? rc : h5_onion_open_revision(set->onion, h5_file_set_shown_revision(set), true, io);
 }
 
+int h5_file_set_join(struct h5_file_set *set, struct h5_io **io)
+{
+	const struct h5_file_place place = {.folder = &set->folder,
+					    .path = strrchr(set->path, '/') + 1,
+					    .pattern = set->pattern,
+					    .offset = set->options.offset};
+	int rc;
+
+	assert(!set->joined && !set->shared.root);
+	rc = h5_file_join(&set->shared, &place, set->options.writable, io, &set->joined);
+	if (!rc && set->joined)
+		set->pieces = *io;
+	return rc;
+}
+
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 {
 	const char *path = set->path ? strrchr(set->path, '/') + 1 : "";
@@ -301,6 +322,7 @@ void h5_file_set_close(struct h5_file_set *set)
 		free(entry->path);
 		free(entry);
 	}
+	h5_joined_free(set->joined);
 	h5_onion_close(set->onion);
 	free(set->revisions);
 	h5_folder_close(&set->folder);
@@ -426,14 +448,15 @@ static struct h5_file *find_open(struct h5_file_set *set, int fd)
 /* A file that is open as an HDF5 file is not written as a raw one. */
 static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name)
 {
-	const struct h5_file *open;
 	struct h5_io_stat st;
+	bool open;
 	int rc = h5_io_stat(io, &st);
 
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&set->lock);
-	open = find_file(set, st.device, st.inode);
+	open = find_file(set, st.device, st.inode) ||
+	       (set->pieces && h5_io_members_have(set->pieces, st.device, st.inode));
 	pthread_mutex_unlock(&set->lock);
 	return open ? h5_fail(-EPERM, H5_UNDEF, "%s: an open HDF5 file, as a raw one", name) : 0;
 }

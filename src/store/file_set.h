@@ -65,6 +65,9 @@ int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_op
 		       struct h5_file_set **set);
 /* The real path of the mounted file, or its URL; borrowed. NULL: bytes in memory. */
 const char *h5_file_set_path(const struct h5_file_set *set);
+/* *io is the mounted file, a local one, or its first piece, and becomes the whole of it; on failure it may be
+ * closed, and NULL. At most once, before h5_file_set_start(). */
+int h5_file_set_join(struct h5_file_set *set, struct h5_io **io);
 /* Opens the mounted file, whose bytes are in io, or the revision of it that is to be shown. Takes io over,
  * also on failure. Once. */
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io);

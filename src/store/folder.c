@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int open_folder(struct h5_folder *folder, int at, const char *name, const char *path)
@@ -73,17 +74,52 @@ static int open_remote(const struct h5_folder *folder, const char *path, struct 
 	return rc;
 }
 
-int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io)
+int h5_folder_open_member(const struct h5_folder *folder, const char *path, bool writable, struct h5_io **io)
 {
 	int fd;
+
 	if (folder->remote)
 		return open_remote(folder, path, io);
 	if (folder->fd < 0)
 		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
-	fd = open_candidate(folder, path, false);
+	fd = open_candidate(folder, path, writable);
 	if (fd < 0)
 		return h5_fail(h5_named_failure(fd), H5_UNDEF, "%s: %s", path, strerror(-fd));
-	return h5_io_open_fd(fd, folder->lock, false, io);
+	return h5_io_open_fd(fd, folder->lock, writable, io);
+}
+
+/* The new file gets the permissions of the first member. If root makes it, it belongs to the same owner. */
+static int set_rights(int fd, const struct h5_io_stat *first)
+{
+	if (geteuid() == 0 && first->owner && fchown(fd, (uid_t)first->owner, (gid_t)-1))
+		return -errno;
+	return fchmod(fd, (mode_t)first->mode) ? -errno : 0;
+}
+
+int h5_folder_make_member(const struct h5_folder *folder, const char *name, struct h5_io *first,
+			  struct h5_io **io)
+{
+	struct h5_io_stat st;
+	int rc = h5_io_stat(first, &st), fd;
+
+	if (rc)
+		return rc;
+	fd = openat(folder->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
+		    S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		return h5_fail(-errno, H5_UNDEF, "%s, the next member: %s", name, strerror(errno));
+	rc = set_rights(fd, &st);
+	if (!rc)
+		rc = h5_named_sync_folder(folder->fd);
+	if (rc) {
+		close(fd);
+		rc = h5_fail(rc, H5_UNDEF, "%s, the next member: %s", name, strerror(-rc));
+	} else {
+		rc = h5_io_open_fd(fd, folder->lock, true, io);
+	}
+	if (rc)
+		unlinkat(folder->fd, name, 0);
+	return rc;
 }
 
 static int check_rights(struct h5_io *first, const char *name, struct h5_io *io)
@@ -99,7 +135,7 @@ static int check_rights(struct h5_io *first, const char *name, struct h5_io *io)
 }
 
 int h5_folder_open_beside(const struct h5_folder *folder, const char *path, const char *name,
-			  struct h5_io *first, struct h5_io **io)
+			  struct h5_io *first, bool writable, struct h5_io **io)
 {
 	const char *slash = strrchr(path, '/');
 	char *beside;
@@ -110,7 +146,7 @@ int h5_folder_open_beside(const struct h5_folder *folder, const char *path, cons
 		return h5_fail(-EACCES, H5_UNDEF, "%s: a member in another directory", name);
 	if (asprintf(&beside, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name) < 0)
 		return -ENOMEM;
-	rc = h5_folder_open_member(folder, beside, io);
+	rc = h5_folder_open_member(folder, beside, writable, io);
 	free(beside);
 	if (!rc && first && (rc = check_rights(first, name, *io))) {
 		h5_io_close(*io);

@@ -41,14 +41,18 @@ int h5_folder_open_named(const struct h5_folder *folder, const char *beside, con
 int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, const char *name, char *path,
 			  size_t size, struct h5_io **io);
 
-/* Opens a piece of a file in several pieces, for reading, and locks it. The path is relative to the folder,
+/* Opens a piece of a file in several pieces, and locks it. The path is relative to the folder,
  * or absolute. Since it belongs to a file that is open already, H5_EXTERNAL_NONE is as H5_EXTERNAL_BENEATH
  * here.
  */
-int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io);
+int h5_folder_open_member(const struct h5_folder *folder, const char *path, bool writable, struct h5_io **io);
 /* The same for the file of that name beside `path`. `first`: it must have the owner and the permissions of
  * this one, so whoever may read that may read it (-EACCES); NULL: any. */
 int h5_folder_open_beside(const struct h5_folder *folder, const char *path, const char *name,
-			  struct h5_io *first, struct h5_io **io);
+			  struct h5_io *first, bool writable, struct h5_io **io);
+/* Makes an empty piece in the folder, with the owner and the permissions of the first one, and locks it.
+ * -EEXIST: something has that name. */
+int h5_folder_make_member(const struct h5_folder *folder, const char *name, struct h5_io *first,
+			  struct h5_io **io);
 
 #endif

@@ -21,10 +21,10 @@ static const char *base_name(const char *path)
 }
 
 /* Opens the file of that name beside the first member. */
-static int open_beside(const struct h5_members *members, const char *name, struct h5_io **io)
+static int open_beside(const struct h5_members *members, const char *name, bool writable, struct h5_io **io)
 {
 	return h5_folder_open_beside(members->folder, members->path, name,
-				     members->guarded ? members->first : NULL, io);
+				     members->guarded ? members->first : NULL, writable, io);
 }
 
 /* True: after this failure the member counts as missing. Without memory or descriptors, or if it is locked,
@@ -137,7 +137,7 @@ static int open_numbered(const struct h5_members *members, const struct numberin
 	int rc;
 
 	member->name = name_of(n, number);
-	rc = member->name ? open_beside(members, member->name, &member->io) : -ENOMEM;
+	rc = member->name ? open_beside(members, member->name, members->writable, &member->io) : -ENOMEM;
 	if (rc || !members->guarded || !has_signature(member->io))
 		return rc;
 	h5_io_close(member->io);
@@ -193,10 +193,95 @@ static int open_numbers(const struct h5_members *members, const struct numbering
 	for (unsigned i = 1; i < count && !rc; i++) {
 		list[i].start = i * size;
 		rc = open_numbered(members, n, i, &list[i]);
-		if (is_missing(rc))
+		if (is_missing(rc) && !members->writable)
 			rc = 0;
 		else if (rc)
 			rc = h5_fail_in(rc, "%s", list[i].name);
+	}
+	return rc;
+}
+
+/* Opens what follows the last member that is in use: a commit that was cut off may have made it, or the file
+ * was longer. An HDF5 file is no such member. */
+static int open_unused(const struct h5_members *members, const struct numbering *n, uint64_t size,
+		       struct h5_io_member *list, unsigned *count)
+{
+	int rc = 0;
+
+	while (!rc && *count < FAMILY_MAX) {
+		struct h5_io_member *next = &list[*count];
+
+		rc = open_numbered(members, n, *count, next);
+		if (!rc && has_signature(next->io))
+			rc = -ENOENT;
+		if (!rc) {
+			next->start = *count * size;
+			++*count;
+		} else {
+			h5_io_members_release(next, 1);
+		}
+	}
+	return is_missing(rc) ? 0 : rc;
+}
+
+/* Without locks, one file may be opened as two members, by a link. */
+static int check_different(const struct h5_io_member *list, unsigned count)
+{
+	struct h5_io_stat *st = calloc(count, sizeof *st);
+	int rc = st ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < count && !rc; i++) {
+		rc = h5_io_stat(list[i].io, &st[i]);
+		for (unsigned j = 0; j < i && !rc; j++)
+			if (st[i].device == st[j].device && st[i].inode == st[j].inode)
+				rc = h5_fail(-EINVAL, H5_UNDEF, "%s and %s are one file", list[j].name,
+					     list[i].name);
+	}
+	free(st);
+	return rc;
+}
+
+/* What makes the next members. */
+struct maker {
+	const struct h5_folder *folder; /* borrowed */
+	struct h5_io *first;		/* borrowed */
+	struct numbering numbering;
+};
+
+static int make_member(void *arg, unsigned number, struct h5_io_member *member)
+{
+	const struct maker *maker = arg;
+	int rc;
+
+	member->name = name_of(&maker->numbering, number);
+	rc = member->name ? h5_folder_make_member(maker->folder, member->name, maker->first, &member->io)
+			  : -ENOMEM;
+	if (rc)
+		h5_io_members_release(member, 1);
+	return rc;
+}
+
+/* *io becomes one that can be written and takes over what is in the list. */
+static int join_writable(const struct h5_members *members, const struct numbering *n, uint64_t size,
+			 struct h5_io_member *list, unsigned count, struct h5_io **io)
+{
+	struct h5_io_family family = {
+		.size = size, .most = FAMILY_MAX, .make = make_member, .release = free};
+	struct maker *maker = malloc(sizeof *maker);
+	int rc = maker ? open_unused(members, n, size, list, &count) : -ENOMEM;
+
+	if (!rc)
+		rc = check_different(list, count);
+	if (!rc) {
+		*maker = (struct maker){
+			.folder = members->folder, .first = list[0].io, .numbering = *n};
+		family.arg = maker;
+		rc = h5_io_open_family(list, count, &family, io);
+	}
+	if (rc) {
+		free(maker);
+		list[0].io = NULL; /* stays the caller's */
+		h5_io_members_release(list, count);
 	}
 	return rc;
 }
@@ -218,6 +303,39 @@ static bool is_whole_family(const struct h5_members *members, const struct h5_io
 	return all >= members->end;
 }
 
+/* Opens the members in the list, which has room for FAMILY_MAX, and joins them. */
+static int join_numbers(struct h5_members *members, const struct numbering *n, uint64_t size, bool sure,
+			struct h5_io_member *list, unsigned count, struct h5_io **io)
+{
+	int rc;
+
+	list[0].io = *io;
+	list[0].name = strdup(base_name(members->path));
+	rc = list[0].name ? open_numbers(members, n, size, list, count) : -ENOMEM;
+	if (!rc && members->writable && sure)
+		return join_writable(members, n, size, list, count, io);
+	if (!rc && (sure || is_whole_family(members, list, count, size))) {
+		rc = note_missing(members, list, count);
+		if (!rc)
+			rc = h5_io_open_members(list, count, io);
+		if (!rc)
+			return 0;
+	}
+	list[0].io = NULL; /* stays the caller's */
+	h5_io_members_release(list, count);
+	return rc;
+}
+
+static int refuse_nameless(struct h5_members *members)
+{
+	static const char what[] = "all members but this one (its name has no number 0)";
+
+	if (members->writable)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "the name of the first member has no number 0");
+	members->missing = strdup(what);
+	return members->missing ? 0 : -ENOMEM;
+}
+
 static int open_family(struct h5_members *members, uint64_t size, bool sure, struct h5_io **io)
 {
 	uint64_t count = members->end / size + (members->end % size != 0);
@@ -225,33 +343,17 @@ static int open_family(struct h5_members *members, uint64_t size, bool sure, str
 	struct numbering n;
 	int rc;
 
-	if (members->end == H5_UNDEF || count < 2)
+	if (members->end == H5_UNDEF || (count < 2 && !(members->writable && sure)))
 		return 0;
-	if (!find_numbering(members, &n)) {
-		if (sure &&
-		    !(members->missing = strdup("all members but this one (its name has no number 0)")))
-			return -ENOMEM;
-		return 0;
-	}
+	if (!find_numbering(members, &n))
+		return sure ? refuse_nameless(members) : 0;
 	if (count > FAMILY_MAX)
 		return !sure ? 0
 			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
-	list = h5_calloc(count, sizeof *list);
+	list = h5_calloc(FAMILY_MAX, sizeof *list);
 	if (!list)
 		return -ENOMEM;
-	list[0].io = *io;
-	list[0].name = strdup(base_name(members->path));
-	rc = list[0].name ? open_numbers(members, &n, size, list, (unsigned)count) : -ENOMEM;
-	if (!rc && (sure || is_whole_family(members, list, (unsigned)count, size))) {
-		rc = note_missing(members, list, (unsigned)count);
-		if (!rc)
-			rc = h5_io_open_members(list, (unsigned)count, io);
-		if (!rc)
-			goto out;
-	}
-	list[0].io = NULL; /* stays the caller's */
-	h5_io_members_release(list, (unsigned)count);
-out:
+	rc = join_numbers(members, &n, size, sure, list, (unsigned)h5_max(count, 1), io);
 	free(list);
 	return sure || rc == -ENOMEM ? rc : 0;
 }
@@ -330,7 +432,7 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 		list[i].start = info->member[i].start;
 		list[i].name = fill_template(info->member[i].name, known ? stem : NULL);
 		rc = !list[i].name ? -ENOMEM
-		     : allowed	   ? open_beside(members, list[i].name, &list[i].io)
+		     : allowed	   ? open_beside(members, list[i].name, false, &list[i].io)
 				   : -EACCES;
 		if (is_missing(rc))
 			rc = 0;

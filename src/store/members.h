@@ -17,6 +17,7 @@ struct h5_members {
 	/* Name of a family's members, with %d for their number; NULL: guessed from `path`. */
 	const char *pattern;
 	uint64_t end;  /* where the addresses of the whole file end, by its superblock */
+	bool writable; /* the first member is open for writing */
 	char *missing; /* result: which members are not there, in words; NULL: none. free() */
 	/* Private: */
 	bool guarded;	     /* no external files are opened: the file must not choose its pieces */
@@ -30,6 +31,9 @@ struct h5_members {
  * With H5_EXTERNAL_NONE, whoever made the file must not choose what the mount shows. So a member counts as
  * missing unless the user has named the members by a pattern, or it has the owner and permissions of the
  * first one, and a name that follows from the first one's by the rules of the driver.
+ *
+ * With `writable`, all members of a family must be there, and be open for writing, so that *io can be written
+ * and makes more members; those behind `end` belong to it, too. A multi file stays one for reading.
  *
  * `sure` false: only the file's size suggests a family. It is one if all members are there with just the
  * sizes of a family; otherwise *io stays what it is. */

@@ -48,7 +48,7 @@ int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io
 		return 0;
 	memcpy(name, file, n);
 	memcpy(name + n, SUFFIX, sizeof SUFFIX);
-	rc = h5_folder_open_beside(folder, file, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL,
+	rc = h5_folder_open_beside(folder, file, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL, false,
 				   pages);
 	if (rc == -ENOENT || rc == -EINVAL || rc == -EISDIR)
 		return 0;
