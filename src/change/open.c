@@ -203,7 +203,8 @@ static int check_piece(const struct h5_space *space, const struct opening *openi
 	if (opening->options->swmr)
 		return h5_fail(-ENOTSUP, 0, "a family of files: swmr is not supported");
 	if (space->page)
-		return h5_fail(-ENOTSUP, 0, "a family of files with file space pages: writing is not supported");
+		return h5_fail(-ENOTSUP, 0,
+			       "a family of files with file space pages: writing is not supported");
 	return 0;
 }
 

@@ -132,7 +132,8 @@ static int members_unlock(struct h5_io *io)
 static const struct h5_io_ops members_ops = {
 	.read = members_read, .stat = members_stat, .unlock = members_unlock, .close = members_close};
 
-static int members_new(const struct h5_io_member *members, unsigned count, unsigned most, struct members **out)
+static int members_new(const struct h5_io_member *members, unsigned count, unsigned most,
+		       struct members **out)
 {
 	struct members *m = calloc(1, sizeof *m + most * sizeof *members);
 

@@ -19,7 +19,7 @@ struct h5_file {
 	struct h5_superblock superblock;
 	const char *fixed; /* why it cannot be changed: what it is, in words; NULL: it can */
 	bool in_pieces;
-	char *missing;	   /* pieces that are not there, in words; NULL: none */
+	char *missing; /* pieces that are not there, in words; NULL: none */
 	/* `io` itself, if the file is changed by us; else NULL. */
 	struct h5_overlay *changes;
 	struct h5_overlay *image; /* in `io`; see h5_file_image() */
@@ -48,12 +48,12 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 	uint8_t data[H5_SUPERBLOCK_MAX];
 
 	for (uint64_t at = only; at + sizeof H5_SIGNATURE - 1 <= size; at = at ? 2 * at : 512) {
-		size_t n = (size_t)h5_min(sizeof data, size - at);
-		int rc = h5_io_read(io, at, data, n);
+		size_t n;
+		int rc = h5_io_read_some(io, at, data, sizeof data, &n); /* the first piece may be shorter */
 
 		if (rc)
 			return rc;
-		if (memcmp(data, H5_SIGNATURE, sizeof H5_SIGNATURE - 1)) {
+		if (n < sizeof H5_SIGNATURE - 1 || memcmp(data, H5_SIGNATURE, sizeof H5_SIGNATURE - 1)) {
 			if (only)
 				break;
 			continue;

@@ -52,9 +52,10 @@ struct division {
 	struct h5_driver_info driver; /* family or multi; else the file is one */
 	/* False: only the file's size suggests a family. */
 	bool sure;
-	/* The driver information may lie in a later member, but it is what says where members begin. So it was
-	 * guessed: the real one is read with the guess, and compared. */
+	/* The driver information may lie in a later member, but it is what says where members begin. So it
+	 * was guessed: the real one is read with the guess, and compared. */
 	bool guessed;
+	bool said;  /* the files say so */
 	bool alone; /* the only member of a family, which has others when it grows */
 };
 
@@ -82,6 +83,7 @@ static int find_division(struct h5_file *file, const struct h5_members *members,
 
 	division->sure = true;
 	division->guessed = division->alone = false;
+	division->said = driver->driver != H5_DRIVER_NONE;
 	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern)) {
 		guess(sb, size, division);
 		return 0;
@@ -104,29 +106,38 @@ static int find_division(struct h5_file *file, const struct h5_members *members,
 }
 
 /* Why such a file cannot be written, in words; NULL: it can. */
-static const char *why_fixed(const struct division *division, const struct h5_driver_info *said)
+static const char *why_fixed(const struct division *division)
 {
 	if (division->driver.driver == H5_DRIVER_MULTI)
 		return "a file in several pieces (split and multi drivers)";
-	if (said->driver != H5_DRIVER_FAMILY)
-		return "a family whose files do not say so";
-	return NULL;
+	return division->said ? NULL : "a family whose files do not say so";
 }
 
-/* The file is read through all its members from now on. Loads the extension, if that was not done. */
-static int settle(struct h5_file *file, const struct division *division, struct h5_header *extension)
+/* Reads with all members what was guessed without them. */
+static int check_guess(struct h5_file *file, struct division *division, struct h5_header *extension)
 {
 	struct h5_driver_info said;
-	const char *why;
-	int rc;
+	int rc = read_extension(file, extension, &said);
 
-	h5_header_release(extension);
-	rc = read_extension(file, extension, &said);
-	if (!rc && division->guessed && memcmp(&division->driver, &said, sizeof said) != 0)
+	if (!rc && memcmp(&division->driver, &said, sizeof said) != 0)
 		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
+	division->said = true;
+	return rc;
+}
+
+/* The file is read through all its members. Loads the extension, unless `loaded`. */
+static int settle(struct h5_file *file, struct division division, bool loaded, struct h5_header *extension)
+{
+	const char *why;
+	int rc = 0;
+
+	if (division.guessed)
+		rc = check_guess(file, &division, extension);
+	else if (!loaded)
+		rc = h5_extension_load(file, extension);
 	if (rc)
 		return rc;
-	why = why_fixed(division, &said);
+	why = why_fixed(&division);
 	if (why)
 		h5_file_fix(file, why);
 	h5_file_set_in_pieces(file);
@@ -145,14 +156,13 @@ static int open_members(struct h5_file *file, struct h5_members *members, struct
 	if (division.alone)
 		h5_file_set_in_pieces(file);
 	rc = h5_members_open(members, &division.driver, division.sure, &io);
-	if (!rc && io != h5_file_io(file)) {
+	if (rc)
+		return rc;
+	if (io != h5_file_io(file)) {
 		rc = h5_file_read_through(file, io);
-		if (!rc)
-			rc = settle(file, &division, extension);
-	} else if (!rc && division.guessed) {
-		rc = settle(file, &division, extension);
+		return rc ? rc : settle(file, division, true, extension);
 	}
-	return rc;
+	return division.guessed ? check_guess(file, &division, extension) : 0;
 }
 
 static struct h5_members members_of(const struct h5_file_place *place, const struct h5_file *file)
@@ -237,7 +247,7 @@ int h5_file_open(const struct h5_file_shared *shared, const struct h5_file_place
 	else if (joined->missing && !(members.missing = strdup(joined->missing)))
 		rc = -ENOMEM;
 	else
-		rc = settle(file, &joined->division, &extension);
+		rc = settle(file, joined->division, false, &extension);
 	h5_file_set_missing(file, members.missing);
 	if (!rc)
 		rc = h5_cache_image_lay_over(file, &extension);

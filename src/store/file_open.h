@@ -16,9 +16,9 @@ struct h5_file_place {
 
 struct h5_joined; /* how the pieces of a file were joined */
 
-/* Puts the pieces of the file together before it is opened, so that what a journal says of it can be looked at.
- * *io is the first piece and becomes the whole file; on failure it may be closed, and NULL. *joined: free it
- * after the file was opened; NULL: the file is one. `writable`: *io is open for writing. */
+/* Puts the pieces of the file together before it is opened, so that what a journal says of it can be looked
+ * at. *io is the first piece and becomes the whole file; on failure it may be closed, and NULL. *joined: free
+ * it after the file was opened; NULL: the file is one. `writable`: *io is open for writing. */
 int h5_file_join(const struct h5_file_shared *shared, const struct h5_file_place *place, bool writable,
 		 struct h5_io **io, struct h5_joined **joined);
 void h5_joined_free(struct h5_joined *joined); /* NULL is fine */

@@ -41,14 +41,14 @@ struct h5_file_set {
 	struct h5_file_shared shared; /* the first member: h5_file_set_shared() */
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
-	atomic_uint sharers;	 /* h5_file_set_share() */
-	atomic_size_t used;	 /* bytes that requests hold */
-	char *path;		 /* real path of the mounted file, or its URL; NULL for memory */
-	char *pattern;		 /* of the names of its members; NULL: none was given */
+	atomic_uint sharers;	  /* h5_file_set_share() */
+	atomic_size_t used;	  /* bytes that requests hold */
+	char *path;		  /* real path of the mounted file, or its URL; NULL for memory */
+	char *pattern;		  /* of the names of its members; NULL: none was given */
 	struct h5_joined *joined; /* how its pieces were joined; NULL: it is one */
-	struct h5_io *pieces;	 /* of `joined`: the io of its pieces; borrowed */
-	struct h5_onion *onion;	 /* its revisions; NULL: it has none */
-	struct h5_folder folder; /* of the mounted file */
+	struct h5_io *pieces;	  /* of `joined`: the io of its pieces; borrowed */
+	struct h5_onion *onion;	  /* its revisions; NULL: it has none */
+	struct h5_folder folder;  /* of the mounted file */
 	atomic_uint_fast64_t numbers;
 	/* Guards the rest, and `onion`; held while a file is opened, not while one is read. */
 	pthread_mutex_t lock;
@@ -124,7 +124,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	return set;
 }
 
-/* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in struct h5_file_place. */
+/* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in struct h5_file_place.
+ */
 static int add_file(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
 		    struct h5_file **file)
 {

@@ -265,16 +265,14 @@ static int make_member(void *arg, unsigned number, struct h5_io_member *member)
 static int join_writable(const struct h5_members *members, const struct numbering *n, uint64_t size,
 			 struct h5_io_member *list, unsigned count, struct h5_io **io)
 {
-	struct h5_io_family family = {
-		.size = size, .most = FAMILY_MAX, .make = make_member, .release = free};
+	struct h5_io_family family = {.size = size, .most = FAMILY_MAX, .make = make_member, .release = free};
 	struct maker *maker = malloc(sizeof *maker);
 	int rc = maker ? open_unused(members, n, size, list, &count) : -ENOMEM;
 
 	if (!rc)
 		rc = check_different(list, count);
 	if (!rc) {
-		*maker = (struct maker){
-			.folder = members->folder, .first = list[0].io, .numbering = *n};
+		*maker = (struct maker){.folder = members->folder, .first = list[0].io, .numbering = *n};
 		family.arg = maker;
 		rc = h5_io_open_family(list, count, &family, io);
 	}

@@ -48,8 +48,8 @@ int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io
 		return 0;
 	memcpy(name, file, n);
 	memcpy(name + n, SUFFIX, sizeof SUFFIX);
-	rc = h5_folder_open_beside(folder, file, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL, false,
-				   pages);
+	rc = h5_folder_open_beside(folder, file, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL,
+				   false, pages);
 	if (rc == -ENOENT || rc == -EINVAL || rc == -EISDIR)
 		return 0;
 	if (!rc && !h5_io_begins_with(*pages, H5_ONION_SIGNATURE, sizeof H5_ONION_SIGNATURE - 1)) {
