@@ -223,6 +223,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_load.py \
 	tests/mount/mount_links.py \
 	tests/mount/mount_members.py \
+	tests/mount/mount_members_write.py \
 	tests/mount/mount_memmap.py \
 	tests/mount/mount_model.py \
 	tests/mount/mount_names.py \
@@ -287,6 +288,7 @@ MOUNT_TESTS = \
 OFFLINE_TESTS = \
 	tests/offline/completion.py \
 	tests/offline/crash_contents.py \
+	tests/offline/crash_family.py \
 	tests/offline/crash_names.py \
 	tests/offline/crash_text.py \
 	tests/layers.py \
@@ -506,6 +508,7 @@ JUDGED_TESTS = \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_write.py \
 	tests/offline/crash_contents.py \
+	tests/offline/crash_family.py \
 	tests/offline/crash_names.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py

@@ -72,8 +72,17 @@ def apply(image, event):
         image.extend(bytes(offset - len(image)))
 
 
-def cut(durable, pending, chance):
-    """After a power cut: of what was written since the last sync any sectors."""
+def split(event, piece):
+    """The call, as the calls that it makes to pieces of so many bytes; 0: there is one piece."""
+    kind, file, offset, data = event
+    if kind != WRITE or file or not piece:
+        return [event]
+    edges = [offset, *range((offset // piece + 1) * piece, offset + len(data), piece), offset + len(data)]
+    return [(kind, file, a, data[a - offset:b - offset]) for a, b in zip(edges, edges[1:])]
+
+
+def cut(durable, pending, chance, piece=0):
+    """After a power cut: of what was written since the last sync any sectors. `piece`: bytes of each piece of the file."""
     image, lost = bytearray(durable), chance.randrange(4)
     for kind, file, offset, data in pending:
         if kind == RESIZE:
@@ -82,7 +91,8 @@ def cut(durable, pending, chance):
         fate = chance.randrange(3) if lost else 1
         at = offset
         while fate and at < offset + len(data):
-            end = min((at // SECTOR + 1) * SECTOR, offset + len(data))
+            inside = at % piece if piece else at
+            end = min(at + SECTOR - inside % SECTOR, offset + len(data), *[at + piece - inside] * (piece > 0))
             if fate == 1 or chance.randrange(2):
                 apply(image, (WRITE, file, at, data[at - offset:end - offset]))
             at = end
@@ -92,7 +102,8 @@ def cut(durable, pending, chance):
 class Crashes:
     """The states of a record, one after the other, of both files."""
 
-    def __init__(self, before, journal=b""):
+    def __init__(self, before, journal=b"", piece=0):
+        self.piece = piece
         self.images = [bytearray(before), bytearray(journal)]
         self.durable, self.pending = [bytes(before), bytes(journal)], [[], []]
         self.journal = 1  # which file it is
@@ -108,7 +119,7 @@ class Crashes:
             self.durable[which], self.pending[which] = bytes(self.images[which]), []
 
     def cut(self, chance):
-        return [cut(self.durable[i], self.pending[i], chance) for i in range(2)]
+        return [cut(self.durable[i], self.pending[i], chance, 0 if i else self.piece) for i in range(2)]
 
 
 class CrashCase(unittest.TestCase):
@@ -124,6 +135,16 @@ class CrashCase(unittest.TestCase):
 
     def file(self, name):
         return os.path.join(self.folder, name)
+
+    piece = 0  # bytes of each piece of the file; 0: it is one
+
+    def get(self, path):
+        """The file's bytes."""
+        with open(path, "rb") as f:
+            return f.read()
+
+    def agree(self, path):
+        judges.agree(path)
 
     def models(self, before, history, i):
         """The states between which the crash before call i is. history: of each request the number of calls after it, whether it has
@@ -163,9 +184,8 @@ class CrashCase(unittest.TestCase):
         if run.returncode and "H5FS_CRASH_IMAGE" in os.environ:
             shutil.copy(path, os.environ["H5FS_CRASH_IMAGE"])
         self.assertEqual(run.returncode, 0, f"{label}: {run.stdout}{run.stderr}")
-        with open(path, "rb") as f:
-            self.check(f.read(), models, label + ", after recovery")
-        judges.agree(path)
+        self.check(self.get(path), models, label + ", after recovery")
+        self.agree(path)
 
     def check_recovery_cut(self, path, images, models, label, chance):
         """The recovery after a crash is cut itself."""
@@ -173,7 +193,7 @@ class CrashCase(unittest.TestCase):
         record = self.file("recovery")
         self.recover(path, label, record)
         events = Record(record).events
-        crashes = Crashes(*images)
+        crashes = Crashes(*images, piece=self.piece)
         for event in events[:chance.randrange(len(events) + 1)]:
             crashes.add(event)
         again = crashes.cut(chance) if chance.randrange(2) else crashes.images
@@ -181,7 +201,7 @@ class CrashCase(unittest.TestCase):
         self.counts["recovery cut"] += 1
 
     def replay(self, path, before, record, history, model, chance):
-        crashes = Crashes(before)
+        crashes = Crashes(before, piece=self.piece)
         looked_at = set(range(len(record.events) + 1))
         states = self.states if STATES is None else int(STATES)
         if states:

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+"""Families of files that are mounted for writing: rows across the ends of members, new members and objects; what refuses to be written."""
+import errno
+import fcntl
+import glob
+import os
+import subprocess
+
+import h5py
+import numpy
+
+from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
+
+NAME, WIDTH, SIZE = "family_%05d.h5", 9, 10_007
+
+
+def rows(begin, end):
+    return (numpy.arange(begin, end)[:, None] * 3 + numpy.arange(WIDTH)[None, :]).astype("<i4")
+
+
+class MembersWrite(MountCase):
+    def make(self, libver="earliest", size=SIZE, **options):
+        with h5py.File(self.file(NAME), "w", driver="family", memb_size=size, libver=libver, **options) as f:
+            f.create_dataset("rows", data=rows(0, 5), maxshape=(None, WIDTH), chunks=(8, WIDTH))
+            f["group/old"] = numpy.arange(3)
+        return self.file(NAME % 0)
+
+    def open(self, size=SIZE):
+        return h5py.File(self.file(NAME), driver="family", memb_size=size)
+
+    def sizes(self):
+        return [os.path.getsize(name) for name in sorted(glob.glob(self.file("family_?????.h5")))]
+
+    def append(self, m, begin, end):
+        with open(m.at("rows"), "ab", buffering=0) as f:
+            f.write(rows(begin, end).tobytes())
+
+    def test_everything(self):
+        for libver, size, name in ("earliest", SIZE, NAME % 0), ("latest", 8192, NAME), ("latest", 4096, NAME % 0):
+            with self.subTest(libver=libver, size=size):
+                first = self.make(libver, size)
+                os.chmod(first, 0o640)
+                with Mount(self.file(name), options="rw") as m:
+                    self.append(m, 5, 2000)
+                    os.mkdir(m.at("group", "new"))
+                    os.setxattr(m.at("group", "new"), "user.text", b"words")
+                    os.rename(m.at("group", "old"), m.at("moved"))
+                    self.assertEqual(m.said(), "")
+                sizes = self.sizes()
+                self.assertGreater(len(sizes), 5)
+                self.assertEqual(set(sizes[:-1]), {size})
+                self.assertEqual(os.stat(self.file(NAME % (len(sizes) - 1))).st_mode & 0o777, 0o640)
+                with self.open(size) as f:
+                    self.assertEqual(sorted(f), ["group", "moved", "rows"])
+                    numpy.testing.assert_array_equal(f["rows"], rows(0, 2000))
+                    self.assertEqual(f["group/new"].attrs["text"], "words")
+                    self.assertEqual(f["moved"][:].tolist(), [0, 1, 2])
+                self.assertEqual(subprocess.run([H5FS, "--check", first], capture_output=True).returncode, 0)
+                said = subprocess.run(["h5dump", "-f", "family", "-d", "moved", self.file(NAME)], capture_output=True, text=True).stdout
+                self.assertIn("0, 1, 2", said)
+                for old in glob.glob(self.file("family*")):
+                    os.remove(old)
+
+    def test_what_is_removed_is_given_back(self):
+        first = self.make()
+        with Mount(first, options="rw") as m:
+            self.append(m, 5, 5000)
+        self.assertGreater(sum(self.sizes()), 150_000)
+        with Mount(first, options="rw") as m:
+            os.remove(m.at("rows"))
+        sizes = self.sizes()
+        print(sizes, [os.stat(n).st_blocks for n in sorted(glob.glob(self.file("family_?????.h5")))])
+        used = [size for size in sizes if size]
+        self.assertLess(len(used), 4)
+        self.assertEqual(set(sizes[len(used):]), {0})  # members behind the end stay, as libhdf5 leaves them
+        with self.open() as f:
+            self.assertEqual(f["group/old"][:].tolist(), [0, 1, 2])
+        with Mount(first, options="rw") as m:  # and are used again
+            write(m.at("more"), b"x" * 60_000)
+        with self.open() as f:
+            self.assertEqual(sorted(f), ["group", "more"])
+
+    def test_kill(self):
+        first = self.make()
+        with Mount(first, options="rw") as m:
+            self.append(m, 5, 3000)
+            os.mkdir(m.at("made"))
+            os.sync()
+            self.append(m, 3000, 3500)
+            m.kill()
+        self.assertTrue(os.path.exists(first + ".h5fs-journal"))
+        with Mount(first) as m:  # for reading
+            self.assertIn("made", os.listdir(m.path))
+        with Mount(first, options="rw") as m:
+            self.append(m, os.path.getsize(m.at("rows")) // 36, 4000)
+        with self.open() as f:
+            numpy.testing.assert_array_equal(f["rows"], rows(0, 4000))
+            self.assertIn("made", f)
+
+    def assertRefused(self, first, words):
+        before = {name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*.h5")))}
+        _, said = refusal(first, options="rw")
+        self.assertRegex(said, words)
+        self.assertEqual({name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*.h5")))}, before)
+        self.assertEqual(glob.glob(self.file("*journal")), [])
+
+    def test_refused(self):
+        first = self.make()
+        with Mount(first, options="rw") as m:
+            self.append(m, 5, 1000)
+        third = self.file(NAME % 2)
+        content = read(third)
+        os.remove(third)
+        self.assertRefused(first, "family_00002.h5")  # a member is missing
+        os.mkdir(third)
+        self.assertRefused(first, "family_00002.h5")  # or cannot be written
+        os.rmdir(third)
+        write(third, content)
+        with open(third, "rb") as f:
+            fcntl.flock(f, fcntl.LOCK_SH)
+            self.assertRefused(first, "family_00002.h5: locked")
+        with Mount(first, options="rw"):
+            with open(third, "rb") as f, self.assertRaises(BlockingIOError):
+                fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        self.assertRefused(self.make(size=4000), "members of 4000 bytes")
+        with h5py.File(self.file("split"), "w", driver="split") as f:
+            f["x"] = 1
+        self.assertRefused(self.file("split-m.h5"), "several pieces")
+
+    def test_a_name_that_is_taken(self):
+        first = self.make()
+        with h5py.File(self.file(NAME % len(self.sizes())), "w") as f:
+            f["other"] = 1
+        other = self.file(NAME % (len(self.sizes()) - 1))
+        content = read(other)
+        with Mount(first, options="rw") as m:
+            self.assertErrno(errno.EEXIST, self.append, m, 5, 5000)
+        self.assertEqual(read(other), content)
+        with Mount(first) as m:
+            self.assertEqual(read(m.at("rows"))[:5 * 36], rows(0, 5).tobytes())
+
+
+if __name__ == "__main__":
+    main()
