@@ -220,9 +220,12 @@ static int set(const struct seek *seek, const uint8_t *record)
 	return rc ? rc : insert_beneath(seek, edit->root, record);
 }
 
-/* Indexes of links have names: these come after what they lead to, and go after others have come. */
+/* Indexes of links have names: these come after what they lead to, and go after others have come. Those of
+ * shared messages count uses, of which there are never more. */
 static unsigned stage_of(const struct h5_btree2_edit *edit, bool comes)
 {
+	if (edit->header.type == H5_BTREE2_SHARED_MESSAGE)
+		return H5_STAGE_UNCOUNT;
 	if (edit->header.type != H5_BTREE2_LINK_NAME && edit->header.type != H5_BTREE2_LINK_ORDER)
 		return 0;
 	return comes ? H5_STAGE_NAME : H5_STAGE_UNNAME;

@@ -1,9 +1,9 @@
 /* Data in one piece: in the object header (compact), or elsewhere in the file (contiguous). */
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset/writing.h"
+#include "object/own_message.h"
 #include "store/object_header.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static bool compact_is_possible(const struct h5_dataset *dataset)
 {
 	return !dataset->shared_layout &&
 	       (dataset->layout.compact.size >= COMPACT_SMALL ||
-		!h5_header_can_update(dataset->file, dataset->address, H5_MSG_LAYOUT));
+		!h5_own_message_check(dataset->file, dataset->address, H5_MSG_LAYOUT));
 }
 
 static int compact_write_open(struct h5_dataset_writer *writer)

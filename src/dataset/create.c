@@ -8,6 +8,7 @@
 #include "change/object_header_rewrite.h"
 #include "change/transaction.h"
 #include "format/fill_value.h"
+#include "object/shared_table_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -356,10 +357,26 @@ static bool is_defining(enum h5_message_type type)
 	       type == H5_MSG_LAYOUT || type == H5_MSG_DATATYPE || type == H5_MSG_DATASPACE;
 }
 
+/* Messages of a header that are replaced: what they use in the file's heaps of shared messages. Their bodies
+ * are borrowed. */
+struct replaced {
+	struct h5_shared_use *uses; /* owned; NULL: a header was not loaded */
+	size_t count;
+};
+
+static int note_replaced(const struct messages *m, const struct h5_message *old, struct replaced *replaced)
+{
+	int rc = h5_shared_use_of(m->file, old, &replaced->uses[replaced->count]);
+
+	if (!rc)
+		replaced->count++;
+	return rc == -ENODATA ? 0 : rc;
+}
+
 /* Lists the messages that the header will have: list[0] to list[*count - 1]. 0: it has just these already;
  * 1: some differ. */
 static int list_messages(const struct messages *m, const struct h5_header *header, struct h5_message *list,
-			 size_t *count)
+			 size_t *count, struct replaced *replaced)
 {
 	bool changes = false;
 
@@ -367,14 +384,15 @@ static int list_messages(const struct messages *m, const struct h5_header *heade
 	for (unsigned i = 0; i < header->count; i++) {
 		const struct h5_message *old = &header->messages[i];
 		const struct h5_new_message *new = find_new(m, old->type);
+		int rc;
 
 		if (!is_defining(old->type) || is_same(old, new)) {
 			list[(*count)++] = *old;
 			continue;
 		}
-		if (old->flags & H5_MSG_FLAG_SHARED)
-			return h5_fail(-ENOTSUP, old->address,
-				       "a shared message of the dataset cannot be replaced");
+		rc = note_replaced(m, old, replaced);
+		if (rc)
+			return rc;
 		changes = true;
 		if (new)
 			list[(*count)++] = h5_new_message_get(new);
@@ -392,17 +410,25 @@ static int list_messages(const struct messages *m, const struct h5_header *heade
 static int put_messages(const struct messages *m, uint64_t address)
 {
 	struct h5_header header;
+	struct replaced replaced = {NULL};
 	struct h5_message *list = NULL;
 	size_t count = 0;
 	int rc = h5_header_load(m->file, address, &header);
 
-	if (!rc && !(list = calloc(header.count + MESSAGES_MAX, sizeof *list)))
-		rc = h5_fail(-ENOMEM, address, "object header: out of memory");
+	if (!rc) {
+		list = calloc(header.count + MESSAGES_MAX, sizeof *list);
+		replaced.uses = calloc(header.count + 1, sizeof *replaced.uses);
+		if (!list || !replaced.uses)
+			rc = h5_fail(-ENOMEM, address, "object header: out of memory");
+	}
 	if (!rc)
-		rc = list_messages(m, &header, list, &count);
+		rc = list_messages(m, &header, list, &count, &replaced);
 	if (rc > 0)
 		rc = h5_header_rewrite(m->file, address, list, count, H5_STAGE_OBJECT + 1);
+	if (!rc && replaced.count)
+		rc = h5_shared_table_drop(m->file, address, replaced.uses, replaced.count);
 	free(list);
+	free(replaced.uses);
 	h5_header_release(&header);
 	return rc;
 }

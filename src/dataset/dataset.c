@@ -3,11 +3,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/object_header_edit.h"
 #include "dataset/private.h"
 #include "dataset/writing.h"
 #include "format/fill_value.h"
 #include "object/object.h"
+#include "object/own_message.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -166,9 +166,9 @@ static int decode_messages(struct h5_dataset *dataset, const struct h5_object *o
 		if (rc)
 			return rc;
 		if (messages->type == H5_MSG_DATASPACE)
-			dataset->shared_space = message->flags & H5_MSG_FLAG_SHARED;
+			dataset->shared_space = !h5_own_message_is_possible(dataset->file, message);
 		if (messages->type == H5_MSG_LAYOUT)
-			dataset->shared_layout = message->flags & H5_MSG_FLAG_SHARED;
+			dataset->shared_layout = !h5_own_message_is_possible(dataset->file, message);
 		rc = messages->decode(dataset, &body.reader);
 		h5_message_release(dataset->file, &body);
 		if (rc)
@@ -410,7 +410,7 @@ int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, ui
 
 int h5_write_needs(struct h5_dataset_writer *writer, enum h5_message_type type)
 {
-	int rc = h5_header_can_update(writer->file, writer->address, type);
+	int rc = h5_own_message_check(writer->file, writer->address, type);
 	struct h5_error cause = *h5_error_last();
 
 	return rc == -ENOTSUP ? h5_fail(-EPERM, cause.address, "%s", cause.text) : rc;

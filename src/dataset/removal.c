@@ -439,7 +439,7 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 	if (!rc)
 		rc = give_up_values(g, object);
 	if (!rc)
-		rc = h5_shared_table_drop(g->file, address, g->shared, g->shared_count);
+		rc = h5_shared_table_drop_header(g->file, address, g->shared, g->shared_count);
 	g->shared_count = 0;
 	h5_file_put(g->file, ref);
 	h5_tx_forget(g->file, address);

@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/object_header_edit.h"
 #include "dataset/writing.h"
+#include "object/own_message.h"
 
 #include <assert.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int update_dims(const void *arg, uint8_t *body, size_t n)
 static int put_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
 	const struct new_dims new = {writer, dims};
-	int rc = h5_header_update(writer->file, writer->address, H5_MSG_DATASPACE, update_dims, &new);
+	int rc = h5_own_message_update(writer->file, writer->address, H5_MSG_DATASPACE, update_dims, &new);
 
 	h5_tx_forget(writer->file, writer->address);
 	return rc;

@@ -3,11 +3,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/object_header_edit.h"
 #include "change/object_header_rewrite.h"
 #include "change/transaction.h"
 #include "dataset/values.h"
 #include "dataset/writing.h"
+#include "object/own_message.h"
 #include "object/value_heap.h"
 #include "store/object_header.h"
 
@@ -522,8 +522,14 @@ int h5_dataset_writer_publish(struct h5_dataset_writer *writer)
 	const struct h5_header_update updates[] = {{H5_MSG_LAYOUT, update_layout, writer},
 						   {H5_MSG_DATASPACE, update_space, writer}};
 
+	int rc = 0;
+
 	assert(writer->apart && !h5_dataset_writer_is_dirty(writer));
-	return h5_header_update_together(writer->file, writer->address, updates, 2, H5_STAGE_OBJECT + 1);
+	for (unsigned i = 0; i < 2 && !rc; i++)
+		rc = h5_own_message(writer->file, writer->address, updates[i].type);
+	return rc ? rc
+		  : h5_header_update_together(writer->file, writer->address, updates, 2,
+					      H5_STAGE_OBJECT + 1);
 }
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
@@ -552,11 +558,13 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 		return report(writer, rc);
 	}
 	if (!rc && writer->layout_changed) {
-		rc = h5_header_update(writer->file, writer->address, H5_MSG_LAYOUT, update_layout, writer);
+		rc = h5_own_message_update(writer->file, writer->address, H5_MSG_LAYOUT, update_layout,
+					   writer);
 		writer->layout_changed = rc;
 	}
 	if (!rc && writer->rows != writer->settled) {
-		rc = h5_header_update(writer->file, writer->address, H5_MSG_DATASPACE, update_space, writer);
+		rc = h5_own_message_update(writer->file, writer->address, H5_MSG_DATASPACE, update_space,
+					   writer);
 		if (!rc)
 			writer->settled = writer->rows;
 	}

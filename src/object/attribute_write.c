@@ -10,6 +10,7 @@
 #include "object/attribute_values.h"
 #include "object/heap_dead.h"
 #include "object/named_message_write.h"
+#include "object/named_record_write.h"
 #include "object/shared_table_write.h"
 
 #include <stdlib.h>
@@ -79,10 +80,40 @@ int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
 	return put(file, object, name, type, space, data, h5_named_insert);
 }
 
-/* Copies the message, which the caller frees, and finds where its elements are. */
-static int copy_message(struct h5_file *file, uint64_t object, const char *name, uint8_t **copy, size_t *size,
-			size_t *data)
+/* Opens the message of the attribute; h5_message_release(). 1: it is in the file's heap of shared messages, or
+ * an index of these knows of it, and *use is what the object uses; 0: it is in neither. */
+static int open_message(const struct h5_named_storage *storage, const char *name, struct h5_message_body *body,
+			struct h5_shared_use *use)
 {
+	const struct h5_message *message;
+	struct h5_named_entry entry;
+	int rc = h5_named_find(storage, name, strlen(name), body);
+
+	*use = (struct h5_shared_use){.type = H5_MSG_ATTRIBUTE};
+	if (rc)
+		return rc;
+	if (!storage->is_dense) {
+		rc = h5_named_find_compact(storage, name, strlen(name), &message);
+		if (!rc)
+			rc = h5_shared_use_of(storage->file, message, use);
+		return rc == -ENODATA ? 0 : rc ? rc : 1;
+	}
+	rc = h5_named_index_find(storage->file, H5_NAMED_ATTRIBUTE, &storage->info, name, strlen(name), &entry);
+	if (rc || !entry.is_shared)
+		return rc;
+	if (entry.id_size != H5_SHARED_ID_SIZE)
+		return h5_fail(-EUCLEAN, storage->info.name_index, "shared attribute: an ID of %zu bytes",
+			       entry.id_size);
+	memcpy(use->id, entry.id, sizeof use->id);
+	return 1;
+}
+
+/* Copies the message, which the caller frees, and finds where its elements are, and whether it is shared as
+ * open_message() has it. */
+static int copy_message(struct h5_file *file, uint64_t object, const char *name, uint8_t **copy, size_t *size,
+			size_t *data, bool *is_shared)
+{
+	struct h5_shared_use use;
 	struct h5_named_storage storage;
 	struct h5_attribute_message parts;
 	struct h5_message_body body = {0};
@@ -95,8 +126,9 @@ static int copy_message(struct h5_file *file, uint64_t object, const char *name,
 		return rc;
 	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
 	if (!rc)
-		rc = h5_named_find(&storage, name, strlen(name), &body);
-	if (!rc) {
+		rc = open_message(&storage, name, &body, &use);
+	*is_shared = rc > 0;
+	if (rc >= 0) {
 		r = body.reader;
 		rc = h5_attribute_decode(&r, &parts);
 	}
@@ -174,12 +206,26 @@ static int update(struct h5_file *file, uint64_t object, const struct h5_new_nam
 	return rc;
 }
 
+/* The object gets a message of its own, of which no part is shared. */
+static int update_shared(struct h5_file *file, uint64_t object, const char *name, struct h5_reader message)
+{
+	struct h5_attribute attribute;
+	int rc = h5_attribute_read(file, message, &attribute);
+
+	if (!rc)
+		rc = h5_attribute_replace(file, object, name, attribute.type, &attribute.space,
+					  attribute.data);
+	h5_attribute_release(&attribute);
+	return rc;
+}
+
 int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name, const void *data, size_t n)
 {
 	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
 	uint8_t *message = NULL;
+	bool is_shared = false;
 	size_t at = 0;
-	int rc = copy_message(file, object, name, &message, &new.size, &at);
+	int rc = copy_message(file, object, name, &message, &new.size, &at, &is_shared);
 
 	if (rc)
 		return rc;
@@ -189,20 +235,28 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 		rc = h5_fail(-EINVAL, object, "attribute %s has fewer than %zu bytes", name, n);
 	else
 		rc = h5_unit_begin(file);
-	if (!rc)
+	if (!rc && is_shared) {
+		memcpy(message + at, data, n);
+		rc = h5_unit_end(file, update_shared(file, object, name,
+						     h5_file_reader(file, message, new.size, H5_UNDEF)));
+	} else if (!rc) {
 		rc = h5_unit_end(file, update(file, object, &new, message, at, data, n));
+	}
 	free(message);
 	return rc;
 }
 
 /* ---- what an attribute uses ---- */
 
-/* What an attribute uses. An attribute in the file's heap of shared messages goes on using it. */
+/* What an attribute uses. One in the file's heap of shared messages, or of which an index of these knows, is
+ * itself what its object uses: others may have the same, and go on using its type. Only one that is in no heap
+ * gives up what its elements own. */
 struct uses {
 	struct h5_heap_dead values; /* what its elements own */
 	uint64_t type;		    /* a committed datatype; H5_UNDEF: none */
 	struct h5_shared_use shared[2];
 	unsigned count; /* of these */
+	uint8_t *body;	/* of shared[0], owned; NULL: that has none */
 };
 
 static int find_in_message(struct h5_reader message, struct uses *uses)
@@ -214,11 +268,32 @@ static int find_in_message(struct h5_reader message, struct uses *uses)
 	return rc ? rc : find_values(message, &uses->values);
 }
 
-/* On success h5_heap_dead_release(&uses->values). */
+static void release_uses(struct uses *uses)
+{
+	h5_heap_dead_release(&uses->values);
+	free(uses->body);
+}
+
+/* The attribute is shared itself, as uses->shared[0] has it. */
+static int find_in_shared(struct h5_reader message, struct uses *uses)
+{
+	struct h5_shared_use *use = &uses->shared[0];
+
+	uses->count = 1;
+	if (!use->body)
+		return 0;
+	uses->body = malloc(use->size + 1);
+	if (!uses->body)
+		return h5_fail(-ENOMEM, H5_UNDEF, "attribute: out of memory");
+	memcpy(uses->body, use->body, use->size);
+	use->body = uses->body;
+	return find_values(message, &uses->values);
+}
+
+/* On success release_uses(). */
 static int find_uses(struct h5_file *file, uint64_t object, const char *name, struct uses *uses)
 {
 	struct h5_named_storage storage;
-	const struct h5_message *message;
 	struct h5_message_body body = {0};
 	const struct h5_object *found;
 	struct h5_lru_entry *ref;
@@ -229,18 +304,14 @@ static int find_uses(struct h5_file *file, uint64_t object, const char *name, st
 	if (rc)
 		return rc;
 	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
-	if (!rc && storage.is_dense)
-		rc = h5_named_find(&storage, name, strlen(name), &body);
-	else if (!rc)
-		rc = h5_named_find_compact(&storage, name, strlen(name), &message);
-	if (!rc && storage.is_dense)
-		rc = find_in_message(body.reader, uses);
-	else if (!rc && !(message->flags & H5_MSG_FLAG_SHARED))
-		rc = find_in_message(h5_message_reader(file, message), uses);
+	if (!rc)
+		rc = open_message(&storage, name, &body, &uses->shared[0]);
+	if (rc >= 0)
+		rc = rc ? find_in_shared(body.reader, uses) : find_in_message(body.reader, uses);
 	h5_message_release(file, &body);
 	h5_file_put(file, ref);
 	if (rc)
-		h5_heap_dead_release(&uses->values);
+		release_uses(uses);
 	return rc;
 }
 
@@ -260,11 +331,11 @@ static int drop_committed(struct h5_file *file, uint64_t type)
 	return count > 1 ? h5_header_set_references(file, type, count - 1) : 0;
 }
 
-static int drop_uses(struct h5_file *file, const struct uses *uses)
+static int drop_uses(struct h5_file *file, uint64_t object, const struct uses *uses)
 {
 	int rc = uses->type == H5_UNDEF ? 0 : drop_committed(file, uses->type);
 
-	return rc || !uses->count ? rc : h5_shared_table_drop(file, H5_UNDEF, uses->shared, uses->count);
+	return rc || !uses->count ? rc : h5_shared_table_drop(file, object, uses->shared, uses->count);
 }
 
 /* In a unit. */
@@ -273,7 +344,7 @@ static int remove_attribute(struct h5_file *file, uint64_t object, const char *n
 	int rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
 
 	if (!rc)
-		rc = drop_uses(file, uses);
+		rc = drop_uses(file, object, uses);
 	return rc ? rc : h5_heap_dead_give_up(&uses->values, h5_tx_free_extent, file);
 }
 
@@ -287,7 +358,7 @@ int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
 	rc = h5_unit_begin(file);
 	if (!rc)
 		rc = h5_unit_end(file, remove_attribute(file, object, name, &uses));
-	h5_heap_dead_release(&uses.values);
+	release_uses(&uses);
 	return rc;
 }
 
@@ -299,7 +370,7 @@ static int replace_attribute(struct h5_file *file, uint64_t object, const char *
 	int rc = put(file, object, name, type, space, data, h5_named_replace);
 
 	if (!rc)
-		rc = drop_uses(file, before);
+		rc = drop_uses(file, object, before);
 	return rc ? rc : give_up_values(&before->values, type, data, space->elements);
 }
 
@@ -314,6 +385,6 @@ int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name
 	rc = h5_unit_begin(file);
 	if (!rc)
 		rc = h5_unit_end(file, replace_attribute(file, object, name, type, space, data, &before));
-	h5_heap_dead_release(&before.values);
+	release_uses(&before);
 	return rc;
 }

@@ -130,6 +130,13 @@ int h5_dense_insert(struct h5_file *file, struct h5_named_info *info, enum h5_na
 	return h5_unit_end(file, rc);
 }
 
+/* The message that no record leads to any more goes from the heap. A shared one is in the file's, and the
+ * caller's. */
+static int drop_object(struct h5_file *file, const struct h5_named_info *info, const struct h5_named_entry *old)
+{
+	return old->is_shared ? 0 : h5_fractal_heap_remove(file, info->heap, old->id, old->id_size);
+}
+
 /* The old object keeps its bytes until the commit is certain, so each record leads to the old message or to
  * the new one. An attribute may change where it is. A link may not: if it were changed again in the same
  * commit, or removed, a kill could leave it leading to an object that is not there any more. */
@@ -141,13 +148,14 @@ static int replace(struct h5_file *file, struct h5_named_info *info, enum h5_nam
 	bool replaced = false;
 	int rc = 0;
 
-	if (kind == H5_NAMED_ATTRIBUTE)
+	new.is_shared = false;
+	if (kind == H5_NAMED_ATTRIBUTE && !old->is_shared)
 		rc = h5_fractal_heap_replace(file, info->heap, old->id, old->id_size, message, message_size,
 					     &replaced);
 	if (rc || replaced)
 		return rc;
 	rc = insert(file, info, kind, name, name_size, message, message_size, &new);
-	return rc ? rc : h5_fractal_heap_remove(file, info->heap, old->id, old->id_size);
+	return rc ? rc : drop_object(file, info, old);
 }
 
 int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
@@ -161,9 +169,6 @@ int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_n
 	rc = make_safe(file, info, kind);
 	if (!rc)
 		rc = h5_named_index_find(file, kind, info, name, name_size, &entry);
-	if (!rc && entry.is_shared)
-		rc = h5_fail(-ENOTSUP, info->name_index,
-			     "dense storage: changing shared attributes is not supported");
 	if (!rc)
 		rc = replace(file, info, kind, name, name_size, message, message_size, &entry);
 	return h5_unit_end(file, rc);
@@ -192,10 +197,11 @@ int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_na
 		return rc;
 	rc = take(file, info, kind, name, name_size, &old);
 	new = old;
+	new.is_shared = false;
 	if (!rc)
 		rc = insert(file, info, kind, new_name, new_size, message, message_size, &new);
 	if (!rc)
-		rc = h5_fractal_heap_remove(file, info->heap, old.id, old.id_size);
+		rc = drop_object(file, info, &old);
 	return h5_unit_end(file, rc);
 }
 
@@ -209,7 +215,7 @@ int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_na
 		return rc;
 	rc = take(file, info, kind, name, name_size, &entry);
 	if (!rc)
-		rc = h5_fractal_heap_remove(file, info->heap, entry.id, entry.id_size);
+		rc = drop_object(file, info, &entry);
 	return h5_unit_end(file, rc);
 }
 

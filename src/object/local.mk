@@ -69,6 +69,8 @@ libh5fs_a_SOURCES += \
 	src/object/path.c \
 	src/object/path.h \
 	src/object/reference.c \
+	src/object/own_message.c \
+	src/object/own_message.h \
 	src/object/shared_table.c \
 	src/object/shared_table.h \
 	src/object/shared_table_write.c \

@@ -54,7 +54,7 @@ bool h5_named_wants_dense(struct h5_file *file, const struct h5_object *object, 
 	for (unsigned i = 0; i < object->count; i++) {
 		if (object->messages[i].type != h5_named_message_type(message->kind))
 			continue;
-		if (object->messages[i].flags & H5_MSG_FLAG_SHARED)
+		if (object->messages[i].flags & (H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED))
 			return false;
 		count++;
 	}

@@ -24,11 +24,6 @@ struct change {
 	struct h5_named_info info; /* as it is, or as it will be with the first attribute; it changes */
 };
 
-static int refuse_shared(const struct change *change)
-{
-	return h5_fail(-ENOTSUP, change->address, "changing shared attributes is not supported");
-}
-
 static struct h5_named_info info_of(const struct change *change)
 {
 	const uint8_t flags = change->storage.object->header.prefix.flags;
@@ -249,13 +244,11 @@ static int change_compact(const struct change *change, const char *name, size_t 
 
 	if (rc)
 		return rc;
-	if (old->flags & (H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED))
-		return refuse_shared(change);
 	if (!with)
 		return remove_compact(change, old);
 	if (h5_named_wants_dense(change->file, change->storage.object, old, with))
 		return make_dense(change, old, with);
-	new.flags = old->flags;
+	new.flags = (uint8_t)(old->flags & ~(H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED));
 	new.body = with->body;
 	new.size = with->size;
 	return h5_header_set(change->file, change->address, old, &new);

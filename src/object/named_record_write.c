@@ -272,9 +272,6 @@ static int remove_name(struct h5_file *file, enum h5_named_kind kind, struct h5_
 	search.entry = entry;
 	rc = remove_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search);
 	h5_message_release(file, &body);
-	if (!rc && entry->is_shared)
-		rc = h5_fail(-ENOTSUP, info->name_index,
-			     "dense storage: removing shared attributes is not supported");
 	return rc;
 }
 

@@ -22,8 +22,7 @@ int h5_named_index_find(struct h5_file *file, enum h5_named_kind kind, const str
 /* Adds the records of a message, or replaces those that have its name and its order. */
 int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
 		       const char *name, size_t name_size, const struct h5_named_entry *entry);
-/* Removes the records of a message; *entry: what was there. -ENOENT: there is none of that name. -ENOTSUP: it
- * is a shared one. */
+/* Removes the records of a message; *entry: what was there. -ENOENT: there is none of that name. */
 int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
 			  const char *name, size_t name_size, struct h5_named_entry *entry);
 /* Visits the space of the indexes. */

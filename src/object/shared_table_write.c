@@ -17,6 +17,7 @@
 struct drop {
 	struct h5_file *file;
 	uint64_t header;
+	bool header_goes;
 	struct h5_shared_use *uses; /* owned; a use that is found is taken out */
 	size_t count, capacity;
 	struct h5_shared_table_message where;
@@ -66,7 +67,7 @@ static int is_equal(const struct drop *d, const struct h5_shared_record *record,
 	return rc;
 }
 
-/* 1: the use is of the message of the record, which is in the header that goes, if in any. */
+/* 1: the use is of the message of the record, which is in the header that has made the uses, if in any. */
 static int is_of(const struct drop *d, const struct h5_shared_record *record, const struct h5_shared_use *use)
 {
 	if (!(d->table.indexes[d->now].types & h5_shared_type_flag(use->type)))
@@ -145,7 +146,7 @@ static int judge(struct drop *d, uint8_t *bytes)
 	if (rc || (!record.in_heap && record.address != d->header))
 		return rc;
 	rc = take_uses(d, &record, &taken, &last);
-	if (!rc && record.in_heap && !taken)
+	if (!rc && !taken && (record.in_heap || !d->header_goes))
 		return 0;
 	if (!rc && record.in_heap && record.count > taken) {
 		h5_shared_record_set_count(bytes, record.count - taken);
@@ -280,11 +281,17 @@ static int change_tree(struct drop *d)
 {
 	struct changes changes = {.drop = d};
 	struct h5_btree2 tree;
+	bool goes = false;
 	int rc = h5_btree2_open(d->file, d->table.indexes[d->now].index, H5_BTREE2_SHARED_MESSAGE,
 				(unsigned)record_size(d), &tree);
 
 	if (!rc)
 		rc = h5_btree2_iterate(&tree, add_change, &changes);
+	/* The table switches to a tree with fewer records, and to their number, at once. */
+	for (size_t i = 0; i < changes.count && !rc && !goes; i++)
+		goes = changes.list[i].goes;
+	if (!rc && goes)
+		rc = h5_btree2_move(&tree);
 	if (!rc && changes.count)
 		rc = change_records(&changes, &tree);
 	if (!rc && changes.count) {
@@ -348,15 +355,16 @@ static int drop_all(struct drop *d)
 
 	for (int round = 0; round < 2; round++)
 		for (d->now = 0; d->now < d->table.count && !rc; d->now++)
-			if (d->table.indexes[d->now].index != H5_UNDEF && (d->count || !round))
+			if (d->table.indexes[d->now].index != H5_UNDEF &&
+			    (d->count || (d->header_goes && !round)))
 				rc = d->table.indexes[d->now].is_list ? change_list(d) : change_tree(d);
 	return rc || !d->changed ? rc : put_table(d);
 }
 
-int h5_shared_table_drop(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
-			 size_t count)
+static int drop(struct h5_file *file, uint64_t header, bool header_goes, const struct h5_shared_use *uses,
+		size_t count)
 {
-	struct drop d = {.file = file, .header = header};
+	struct drop d = {.file = file, .header = header, .header_goes = header_goes};
 	int rc;
 
 	if (h5_file_superblock(file)->extension == H5_UNDEF)
@@ -375,4 +383,36 @@ int h5_shared_table_drop(struct h5_file *file, uint64_t header, const struct h5_
 	free(d.uses);
 	free(d.bytes);
 	return rc == -ENODATA ? 0 : rc;
+}
+
+int h5_shared_table_drop(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
+			 size_t count)
+{
+	return drop(file, header, false, uses, count);
+}
+
+int h5_shared_table_drop_header(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
+				size_t count)
+{
+	return drop(file, header, true, uses, count);
+}
+
+int h5_shared_use_of(const struct h5_file *file, const struct h5_message *message, struct h5_shared_use *use)
+{
+	struct h5_reader r = h5_file_reader(file, message->data, message->size, message->address);
+	struct h5_shared_message shared;
+	int rc;
+
+	*use = (struct h5_shared_use){.type = message->type};
+	if (!(message->flags & H5_MSG_FLAG_SHARED)) {
+		use->body = message->data;
+		use->size = message->size;
+		return message->flags & H5_MSG_FLAG_TRACKED ? 0 : -ENODATA;
+	}
+	rc = h5_shared_message_decode(&r, &shared);
+	if (!rc && !shared.in_heap)
+		rc = h5_fail(-ENOTSUP, message->address,
+			     "message type %#x of another object header cannot change here", message->type);
+	memcpy(use->id, shared.id, sizeof use->id);
+	return rc;
 }
