@@ -261,6 +261,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_sandbox.py \
 	tests/mount/mount_set_attributes.py \
 	tests/mount/mount_shape.py \
+	tests/mount/mount_shared_messages.py \
 	tests/mount/mount_short_chunks.py \
 	tests/mount/mount_signals.py \
 	tests/mount/mount_space.py \
@@ -314,6 +315,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/copytree.py \
 	tests/lib/crashlib.py \
 	tests/lib/dense_names.py \
+	tests/lib/shared_tables.py \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \
 	tests/judge/judges.py \

@@ -89,7 +89,7 @@ class Compact(WriteCase):
                 self.overwrite(path, 67)
 
     def test_a_shared_message(self):
-        """What cannot be written is 0444 from the start: here a dataspace in the file's table of shared messages."""
+        """What cannot be written is 0444 from the start; a dataspace in the file's heap of shared messages keeps nobody from writing."""
         path = self.file("shared.h5")
         shutil.copy(os.path.join(os.environ.get("H5FS_TEST_DATA", "tests/data"), "object_shared.h5"), path)
         with Mount(path, options="rw") as m:
