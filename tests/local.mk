@@ -291,6 +291,7 @@ OFFLINE_TESTS = \
 	tests/offline/crash_contents.py \
 	tests/offline/crash_family.py \
 	tests/offline/crash_names.py \
+	tests/offline/crash_shared.py \
 	tests/offline/crash_text.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
