@@ -46,8 +46,8 @@ int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, co
  * here.
  */
 int h5_folder_open_member(const struct h5_folder *folder, const char *path, bool writable, struct h5_io **io);
-/* The same for the file of that name beside `path`. `first`: it must have the owner and the permissions of
- * this one, so whoever may read that may read it (-EACCES); NULL: any. */
+/* The same for the file of that name beside `path`. `first`: it must have the owner of this one and the
+ * permissions to read, so whoever may read that may read it (-EACCES); NULL: any. */
 int h5_folder_open_beside(const struct h5_folder *folder, const char *path, const char *name,
 			  struct h5_io *first, bool writable, struct h5_io **io);
 /* Makes an empty piece in the folder, with the owner and the permissions of the first one, and locks it.
