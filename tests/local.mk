@@ -78,6 +78,7 @@ UNIT_TESTS = \
 	tests/unit/check_shape \
 	tests/unit/check_space \
 	tests/unit/check_structured \
+	tests/unit/check_subfiles \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
@@ -270,6 +271,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_stress.py \
 	tests/mount/mount_sparse.py \
 	tests/mount/mount_structured.py \
+	tests/mount/mount_subfiling.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_text.py \
@@ -438,6 +440,7 @@ FIXTURE_MODULES = \
 	tests/fixtures/cache_image.py \
 	tests/fixtures/libhdf5.py \
 	tests/fixtures/onion.py \
+	tests/fixtures/subfiles.py \
 	tests/fixtures/tree_files.py \
 	tests/fixtures/vbz.py
 EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)

@@ -68,6 +68,41 @@ static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
 	return rc;
 }
 
+/* Information of the subfiling driver. Not in the specification: see libhdf5's H5FDsubfiling.
+ *
+ *   offset  size  field
+ *        0     4  magic number 0xFED01331
+ *        4     4  version, 1
+ *        8     4  1: the subfiles belong to I/O concentrators
+ *       12     8  bytes of a stripe, signed
+ *       20     8  number of subfiles, signed
+ *       28     8  bytes of a folder's name: that of the configuration file, if it has a folder of its own
+ *       36        the name, NUL-terminated, and information on the driver of the subfiles */
+static int decode_subfiling(struct h5_reader *r, struct h5_driver_info *info)
+{
+	uint32_t magic = h5_read_u32(r), version = h5_read_u32(r);
+
+	info->driver = H5_DRIVER_SUBFILING;
+	h5_reader_skip(r, 4);
+	info->stripe_size = h5_read_u64(r);
+	info->subfiles = h5_read_u64(r);
+	h5_reader_skip(r, 8);
+	if (r->err)
+		return 0;
+	if (magic != 0xfed01331)
+		return h5_fail(-EUCLEAN, r->address, "driver information: magic number 0x%x of subfiling",
+			       magic);
+	if (version != 1)
+		return h5_fail(-ENOTSUP, r->address, "driver information: version %u of subfiling", version);
+	if (!info->stripe_size || info->stripe_size > INT64_MAX)
+		return h5_fail(-EUCLEAN, r->address, "driver information: stripes of %jd bytes",
+			       (intmax_t)info->stripe_size);
+	if (!info->subfiles || info->subfiles > INT64_MAX)
+		return h5_fail(-EUCLEAN, r->address, "driver information: %jd subfiles",
+			       (intmax_t)info->subfiles);
+	return 0;
+}
+
 static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5_driver_info *info)
 {
 	struct h5_reader data = h5_reader_sub(r, size);
@@ -80,9 +115,7 @@ static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5
 	else if (!memcmp(id, "NCSAmult", 8))
 		rc = decode_multi(&data, info);
 	else if (!memcmp(id, "Subfilin", 8))
-		rc = h5_fail(-ENOTSUP, H5_UNDEF,
-			     "a stub of the subfiling driver: its data are in files beside it, which h5fuse "
-			     "joins");
+		rc = decode_subfiling(&data, info);
 	return rc ? rc : h5_reader_check(&data, "driver information");
 }
 

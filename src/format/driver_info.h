@@ -17,6 +17,7 @@ enum h5_driver {
 	H5_DRIVER_NONE, /* no driver, or one that does not spread the file */
 	H5_DRIVER_FAMILY,
 	H5_DRIVER_MULTI,
+	H5_DRIVER_SUBFILING,
 };
 
 struct h5_driver_member {
@@ -29,6 +30,7 @@ struct h5_driver_info {
 	uint64_t member_size;				       /* family: bytes of each member but the last */
 	unsigned members;				       /* multi */
 	struct h5_driver_member member[H5_DRIVER_MEMBERS_MAX]; /* the first holds the superblock */
+	uint64_t stripe_size, subfiles;			       /* subfiling (subfiling.h): both at least 1 */
 };
 
 int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);

@@ -50,6 +50,8 @@ libh5fs_a_SOURCES += \
 	src/format/shared_message.h \
 	src/format/structured_chunk.c \
 	src/format/structured_chunk.h \
+	src/format/subfiling.c \
+	src/format/subfiling.h \
 	src/format/superblock.c \
 	src/format/superblock.h \
 	src/format/symbol_table.c \

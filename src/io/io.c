@@ -28,6 +28,20 @@ int h5_io_read_each(struct h5_io *io, uint64_t offset, const struct iovec *buffe
 	return 0;
 }
 
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+void h5_io_stat_join(struct h5_io_stat *st, const struct h5_io_stat *piece)
+{
+	st->locked &= piece->locked;
+	if (is_later(&piece->mtime, &st->mtime))
+		st->mtime = piece->mtime;
+	if (is_later(&piece->ctime, &st->ctime))
+		st->ctime = piece->ctime;
+}
+
 bool h5_io_begins_with(struct h5_io *io, const void *bytes, size_t n)
 {
 	char found[8];

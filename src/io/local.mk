@@ -18,4 +18,6 @@ libh5fs_a_SOURCES += \
 	src/io/remote_link.h \
 	src/io/remote_plan.c \
 	src/io/remote_plan.h \
-	src/io/remote_protocol.h
+	src/io/remote_protocol.h \
+	src/io/stripes.c \
+	src/io/stripes.h

@@ -55,11 +55,6 @@ static int members_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, 
 	return 0;
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
 static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 {
 	const struct members *m = (const struct members *)io;
@@ -84,12 +79,9 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 		st->stored += h5_min(one.stored, most);
 		st->locked &= one.locked;
 		st->links = h5_max(st->links, one.links);
+		h5_io_stat_join(st, &one);
 		if (one.size)
 			st->end = start + h5_min(one.size, most);
-		if (is_later(&one.mtime, &st->mtime))
-			st->mtime = one.mtime;
-		if (is_later(&one.ctime, &st->ctime))
-			st->ctime = one.ctime;
 	}
 	return 0;
 }

@@ -129,6 +129,19 @@ int h5_file_read_through(struct h5_file *file, struct h5_io *io)
 	return read_size(file);
 }
 
+int h5_file_read_whole(struct h5_file *file, struct h5_io *io)
+{
+	struct h5_io_stat st;
+	int rc;
+
+	file->io = io;
+	h5_file_renumber(file);
+	rc = h5_io_stat(io, &st);
+	if (!rc)
+		rc = find_superblock(io, st.end, file->superblock.base, &file->superblock);
+	return rc ? rc : read_size(file);
+}
+
 void h5_file_set_in_pieces(struct h5_file *file)
 {
 	file->in_pieces = true;

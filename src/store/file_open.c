@@ -5,6 +5,7 @@
 #include "store/cache_image.h"
 #include "store/extension.h"
 #include "store/members.h"
+#include "store/subfiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,13 +71,58 @@ static void guess(const struct h5_superblock *sb, uint64_t size, struct division
 	division->sure = division->guessed = true;
 }
 
+/* True: the first member, or a stub, has not all of the file's addresses. */
+static bool is_cut(const struct h5_file *file)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	return sb->end != H5_UNDEF && sb->end > sb->base + h5_file_size(file);
+}
+
+/* Opens the subfiles of the file, in which all of it is: a stub has the superblock, and may lack the driver
+ * information. *io becomes the whole file, of which *said is told; it stays if there are none. */
+static int find_subfiles(struct h5_file *file, struct h5_members *members, struct h5_driver_info *said,
+			 struct h5_io **io)
+{
+	struct h5_header extension = {0};
+	struct h5_driver_info driver;
+	int rc;
+
+	if (!is_cut(file))
+		return 0;
+	rc = read_extension(file, &extension, &driver);
+	h5_header_release(&extension);
+	if (rc && rc != -EUCLEAN)
+		return rc;
+	if (rc)
+		driver = (struct h5_driver_info){0};
+	if (driver.driver != H5_DRIVER_NONE && driver.driver != H5_DRIVER_SUBFILING)
+		return 0;
+	return h5_subfiles_open(members, &driver, said, io);
+}
+
+/* The file is read through its subfiles. Loads the extension. */
+static int settle_subfiles(struct h5_file *file, const struct h5_driver_info *said,
+			   struct h5_header *extension)
+{
+	struct h5_driver_info of_whole;
+	int rc = read_extension(file, extension, &of_whole);
+
+	h5_file_fix(file, "a file of the subfiling driver");
+	if (!rc && of_whole.driver != H5_DRIVER_NONE &&
+	    (of_whole.driver != H5_DRIVER_SUBFILING || of_whole.stripe_size != said->stripe_size ||
+	     of_whole.subfiles != said->subfiles))
+		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these subfiles");
+	return rc;
+}
+
 /* Finds out from the first member. On success the extension is loaded, unless the division was guessed. */
 static int find_division(struct h5_file *file, const struct h5_members *members, struct h5_header *extension,
 			 struct division *division)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	uint64_t size = sb->base + h5_file_size(file);
-	bool cut = sb->end != H5_UNDEF && sb->end > size;
+	bool cut = is_cut(file);
 	bool elsewhere = sb->extension != H5_UNDEF && sb->extension >= h5_file_end(file);
 	struct h5_driver_info *driver = &division->driver;
 	int rc = read_extension(file, extension, driver);
@@ -90,6 +136,10 @@ static int find_division(struct h5_file *file, const struct h5_members *members,
 	}
 	if (rc || driver->driver == H5_DRIVER_MULTI)
 		return rc;
+	if (driver->driver == H5_DRIVER_SUBFILING) {
+		*driver = (struct h5_driver_info){0};
+		return 0;
+	}
 	/* A file that holds all of its addresses is complete, even if it says that it belongs to a family:
 	 * its members may have been joined. */
 	if (!cut && !members->pattern) {
@@ -148,9 +198,17 @@ static int settle(struct h5_file *file, struct division division, bool loaded, s
 static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
 {
 	struct h5_io *io = h5_file_io(file);
+	struct h5_driver_info said;
 	struct division division;
-	int rc = find_division(file, members, extension, &division);
+	int rc = find_subfiles(file, members, &said, &io);
 
+	if (rc)
+		return rc;
+	if (io != h5_file_io(file)) {
+		rc = h5_file_read_whole(file, io);
+		return rc ? rc : settle_subfiles(file, &said, extension);
+	}
+	rc = find_division(file, members, extension, &division);
 	if (rc || division.driver.driver == H5_DRIVER_NONE)
 		return rc;
 	if (division.alone)
@@ -175,6 +233,7 @@ static struct h5_members members_of(const struct h5_file_place *place, const str
 
 struct h5_joined {
 	struct division division;
+	struct h5_driver_info subfiles; /* H5_DRIVER_NONE: there are none; else `division` is not known */
 	char *missing;
 };
 
@@ -191,13 +250,15 @@ static int join(struct h5_file *file, struct h5_members *members, struct h5_join
 	struct h5_joined *new = calloc(1, sizeof *new);
 	struct h5_io *first = h5_file_io(file), *io = first;
 	struct h5_header extension = {0};
-	int rc = new ? find_division(file, members, &extension, &new->division) : -ENOMEM;
+	int rc = new ? find_subfiles(file, members, &new->subfiles, &io) : -ENOMEM;
 
+	if (!rc && io == first)
+		rc = find_division(file, members, &extension, &new->division);
 	h5_header_release(&extension);
 	/* If the file is damaged, its journal may mend it. */
 	if (rc == -EUCLEAN)
 		rc = 0;
-	else if (!rc && new->division.driver.driver != H5_DRIVER_NONE)
+	else if (!rc && io == first && new->division.driver.driver != H5_DRIVER_NONE)
 		rc = h5_members_open(members, &new->division.driver, new->division.sure, &io);
 	if (rc || io == first) {
 		free(members->missing);
@@ -246,6 +307,8 @@ int h5_file_open(const struct h5_file_shared *shared, const struct h5_file_place
 		rc = open_members(file, &members, &extension);
 	else if (joined->missing && !(members.missing = strdup(joined->missing)))
 		rc = -ENOMEM;
+	else if (joined->subfiles.driver != H5_DRIVER_NONE)
+		rc = settle_subfiles(file, &joined->subfiles, &extension);
 	else
 		rc = settle(file, joined->division, false, &extension);
 	h5_file_set_missing(file, members.missing);

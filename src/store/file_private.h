@@ -12,6 +12,8 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 /* From now on the file is read through `io`, which has taken over the io before. If this fails, the file can
  * only be closed. */
 int h5_file_read_through(struct h5_file *file, struct h5_io *io);
+/* The same, and the superblock is read anew: the one before was that of a stub. */
+int h5_file_read_whole(struct h5_file *file, struct h5_io *io);
 /* Closes the file, but not its io, which is returned. */
 struct h5_io *h5_file_leave_io(struct h5_file *file);
 /* The file cannot be changed. `what`: what it is, in words; a constant. */

@@ -26,5 +26,7 @@ libh5fs_a_SOURCES += \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
 	src/store/statistics.h \
+	src/store/subfiles.c \
+	src/store/subfiles.h \
 	src/store/want.c \
 	src/store/want.h

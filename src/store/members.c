@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAMILY_MAX = 4096 }; /* members; each takes a descriptor */
-
 /* The last component of a path. */
 static const char *base_name(const char *path)
 {
@@ -34,8 +32,7 @@ static bool is_missing(int rc)
 	return rc && rc != -EWOULDBLOCK && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM;
 }
 
-/* Tells in words which members are not there. */
-static int note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count)
+int h5_members_note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count)
 {
 	const char *first = NULL;
 	char more[32] = "";
@@ -345,10 +342,10 @@ static int open_family(struct h5_members *members, uint64_t size, bool sure, str
 		return 0;
 	if (!find_numbering(members, &n))
 		return sure ? refuse_nameless(members) : 0;
-	if (count > FAMILY_MAX)
+	if (count > H5_MEMBERS_MAX)
 		return !sure ? 0
-			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
-	list = h5_calloc(FAMILY_MAX, sizeof *list);
+			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", H5_MEMBERS_MAX);
+	list = h5_calloc(H5_MEMBERS_MAX, sizeof *list);
 	if (!list)
 		return -ENOMEM;
 	rc = join_numbers(members, &n, size, sure, list, (unsigned)h5_max(count, 1), io);
@@ -443,7 +440,7 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 			rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: two members start at %llu",
 				     (unsigned long long)list[i].start);
 	if (!rc)
-		rc = note_missing(members, list, info->members);
+		rc = h5_members_note_missing(members, list, info->members);
 	if (!rc)
 		rc = h5_io_open_members(list, info->members, io);
 	for (unsigned i = 0; rc && i < info->members; i++) {

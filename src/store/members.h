@@ -4,11 +4,14 @@
 #define H5_STORE_MEMBERS_H
 
 #include "format/driver_info.h"
+#include "io/io.h"
 #include "store/folder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { H5_MEMBERS_MAX = 4096 }; /* each takes a descriptor */
 
 /* What is known of the first member, and becomes known of the others. */
 struct h5_members {
@@ -39,6 +42,9 @@ struct h5_members {
  * sizes of a family; otherwise *io stays what it is. */
 int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
 		    struct h5_io **io);
+
+/* Tells in words which members are not there: those without an io. */
+int h5_members_note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count);
 
 /* If the last component of `path` is a pattern, *first is the path of the family's first member, free(); else
  * NULL. */

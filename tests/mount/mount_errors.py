@@ -336,14 +336,6 @@ class Damage(MountCase):
 class Drivers(MountCase):
     """Files of drivers of libhdf5 that have no file for themselves: the message says what they are."""
 
-    def test_a_stub_of_subfiling(self):
-        with h5py.File(self.file("f%05d.h5"), "w", driver="family", memb_size=1 << 20, libver="earliest") as f:
-            f["x"] = 1
-        patch(self.file("f00000.h5"), b"NCSAfami", b"Subfilin")
-        status, said = refusal(self.file("f00000.h5"))
-        self.assertTrue(status)
-        self.assertIn("subfiling", said)
-
     def test_an_onion(self):
         path = self.file("x.h5.onion")
         with open(path, "wb") as f:
