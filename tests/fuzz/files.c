@@ -1,7 +1,9 @@
 /* Whole files: read, checked, recovered by a journal, and written. */
 #include "base/checked.h"
 #include "base/interrupt.h"
+#include "format/subfiling.h"
 #include "fuzz.h"
+#include "io/stripes.h"
 #include "mount.h"
 #include "offline/check.h"
 #include "store/onion.h"
@@ -139,11 +141,61 @@ static void run_onion(const void *arg, const uint8_t *data, size_t size)
 	h5_onion_close(onion);
 }
 
+enum { SUBFILES_MAX = 16 };
+
+/* The subfiles of a configuration: each has a part of the data, but each eighth is missing. */
+static struct h5_io *open_subfiles(const struct h5_subfiling_config *config, const uint8_t *data, size_t size)
+{
+	unsigned count = (unsigned)h5_min(config->subfiles, SUBFILES_MAX);
+	struct h5_io_member list[SUBFILES_MAX] = {0};
+	struct h5_io *stub, *io = NULL;
+
+	FUZZ_HOLDS(!h5_io_open_memory("", 0, &stub));
+	for (unsigned i = 0; i < count; i++) {
+		list[i].name = strdup("subfile");
+		FUZZ_HOLDS(list[i].name);
+		if (i % 8 < 7)
+			FUZZ_HOLDS(!h5_io_open_memory(data + size * i / count,
+						      size * (i + 1) / count - size * i / count,
+						      &list[i].io));
+	}
+	FUZZ_HOLDS(!h5_io_open_stripes(stub, list, count, config->stripe_size, &io));
+	return io;
+}
+
+/* The configuration of a file of the subfiling driver, whose text also is what the subfiles hold. */
+static void run_subfiles(const void *arg, const uint8_t *data, size_t size)
+{
+	static struct h5_subfiling_config config;
+	struct h5_io_stat st;
+	struct h5_io *io;
+	char buf[1024];
+
+	(void)arg;
+	if (h5_subfiling_config_decode((const char *)data, size, &config))
+		return;
+	FUZZ_HOLDS(config.stripe_size && config.stripe_size <= INT64_MAX && config.subfiles);
+	FUZZ_HOLDS(memchr(config.folder, 0, sizeof config.folder));
+	io = open_subfiles(&config, data, size);
+	FUZZ_HOLDS(!h5_io_stat(io, &st) && st.size <= INT64_MAX && st.stored <= st.size);
+	for (unsigned i = 0; i < 64; i++) {
+		uint64_t at = i < 32 ? i * (uint64_t)101 : st.size - h5_min(st.size, 1u << (i - 32)) / 2;
+		size_t got;
+
+		if (h5_io_read_some(io, at, buf, sizeof buf, &got))
+			continue;
+		FUZZ_HOLDS(got <= sizeof buf && (at >= st.size ? !got : got <= st.size - at));
+		fuzz_touch(buf, got);
+	}
+	h5_io_close(io);
+}
+
 static const struct fuzz_target targets[] = {
 	{"file_read", run_read, NULL, 0},
 	{"file_check", run_check, NULL, 0},
 	{"file_journal", run_journal, NULL, 256},
 	{"file_onion", run_onion, NULL, 256},
+	{"file_subfiles", run_subfiles, NULL, 0},
 	{"file_write", fuzz_write, NULL, FUZZ_OPERATIONS},
 	{"file_requests", fuzz_requests, NULL, FUZZ_REQUESTS},
 };

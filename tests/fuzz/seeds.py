@@ -11,6 +11,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "fixtures"))
 import onion  # noqa: E402
+import subfiles  # noqa: E402
 
 FILE_MAX = 1 << 16  # bytes; larger files are only cut
 BLOCK_MAX = 4096
@@ -181,7 +182,7 @@ CUTTERS = {
     b"OHDR": File.header, b"OCHK": File.continuation, b"TREE": File.tree, b"BTHD": File.tree2, b"SNOD": File.symbols,
     b"HEAP": File.local_heap, b"FRHP": File.fractal_heap, b"GCOL": File.global_heap, b"FAHD": File.fixed_array,
     b"EAHD": File.extensible_array, b"SMTB": File.shared_table, b"FSHD": File.free_space, b"MDCI": File.cache_image,
-    b"NCSAfami": File.driver_info, b"NCSAmult": File.driver_info,
+    b"NCSAfami": File.driver_info, b"NCSAmult": File.driver_info, b"Subfilin": File.driver_info,
 }  # fmt: skip
 
 # What is done to a file: operation, dataset, four parameters.
@@ -363,6 +364,16 @@ def add_onions(seeds):
             seeds.add("file_onion", (origin or b"ONIONEOF") + data + len(data).to_bytes(2, "little"))
 
 
+def add_subfiles(seeds):
+    sizes = b"\0"  # as those of File.sizes: offsets and lengths of 8 bytes
+    for stripe, count, folder in (512, 3, b""), (1, 16, b"/a/folder"), (1 << 40, 2, b"."), (100, 1 << 40, b"x" * 300):
+        information = subfiles.driver_info(stripe, count, folder)
+        seeds.add("driver_info_block", sizes + bytes(4) + len(information).to_bytes(4, "little") + b"Subfilin" + information)
+        seeds.add("message_driver_info_message", sizes + b"\0Subfilin" + len(information).to_bytes(2, "little") + information)
+        for old in False, True:
+            seeds.add("file_subfiles", subfiles.configuration("/a/f.h5", 7, stripe, min(count, 17), folder.decode() or None, old))
+
+
 def main():
     seeds = Seeds(sys.argv[1])
     for path in sys.argv[2:]:
@@ -388,6 +399,7 @@ def main():
     add_small_files(seeds)
     add_journals(seeds)
     add_onions(seeds)
+    add_subfiles(seeds)
 
 
 main()
