@@ -7,11 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+import unittest
 
 import h5py
 import numpy
 
 from mountlib import H5FS, Mount, MountCase, main, read, refusal, tree, write
+from object_server import ObjectServer
+from remotelib import SAID
 from subfiles import configuration, driver_info, spread, stub_of, with_driver_info
 
 
@@ -179,6 +182,14 @@ class Subfiling(SubfilingCase):
                 for name in (*paths, self.stub):
                     with open(name, "rb") as other:
                         self.assertErrno(errno.EWOULDBLOCK, fcntl.flock, other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    @unittest.skipIf("libcurl none" in SAID, "built without libcurl")
+    def test_behind_a_url(self):
+        self.put()
+        with ObjectServer(self.folder) as server:
+            status, said = refusal(server.url("f.h5"))
+        self.assertEqual(status, 6)
+        self.assertRegex(said, "behind a URL its subfiles are not read")
 
     def test_by_an_external_link(self):
         self.put()
