@@ -89,19 +89,18 @@ class SubfilingCase(MountCase):
 
 class Subfiling(SubfilingCase):
     def test_stripes(self):
-        for stripe, count in (1, 2), (7, 3), (512, 11), (4096, 4), (100_000, 2), (1 << 25, 3), (1000, 1):
+        for stripe, count in (1, 2), (512, 11), (100_000, 2), (1000, 1):
             with self.subTest(stripe=stripe, count=count):
                 self.put(stripe, count)
                 self.assertShown()
                 self.remove()
 
     def test_a_stub_without_driver_information(self):
-        for libver in "earliest", "latest":
-            for old in False, True:
-                with self.subTest(libver=libver, old=old):
-                    spread(self.whole[libver], self.stub, 700, 4, old=old)
-                    self.assertShown()
-                    self.remove()
+        for libver, old in ("earliest", True), ("latest", False):
+            with self.subTest(libver=libver, old=old):
+                spread(self.whole[libver], self.stub, 700, 4, old=old)
+                self.assertShown()
+                self.remove()
         # Without the information and without a configuration nobody knows the stripes.
         spread(self.whole["earliest"], self.stub, 700, 4, config=False)
         self.assertRefused("stripes", 4)
