@@ -326,8 +326,10 @@ int h5_subfiles_open(struct h5_members *members, const struct h5_driver_info *in
 		rc = load_config(&set, info);
 	if (!rc)
 		rc = join_subfiles(&set, io);
+	if (rc)
+		return rc;
 	*said = (struct h5_driver_info){.driver = H5_DRIVER_SUBFILING,
 					.stripe_size = set.config.stripe_size,
 					.subfiles = set.config.subfiles};
-	return rc;
+	return 0;
 }
