@@ -108,16 +108,6 @@ static int load(struct h5_file *file, uint64_t address, enum h5_message_type typ
 	return 0;
 }
 
-int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message_type type)
-{
-	const struct h5_message *message;
-	struct h5_header header;
-	int rc = load(file, address, type, &header, &message);
-
-	h5_header_release(&header);
-	return rc;
-}
-
 int h5_header_update_at(struct h5_file *file, uint64_t address, enum h5_message_type type, unsigned stage,
 			h5_message_update *update, const void *arg)
 {

@@ -18,7 +18,5 @@ int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_typ
 /* The same, but the commit makes the change at this stage (enum h5_stage). */
 int h5_header_update_at(struct h5_file *file, uint64_t address, enum h5_message_type type, unsigned stage,
 			h5_message_update *update, const void *arg);
-/* 0: h5_header_update() would not fail with -ENOTSUP. */
-int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message_type type);
 
 #endif

@@ -32,7 +32,7 @@ struct h5_dataset {
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX if that is more than 2^63-1 */
 	struct h5_layout layout;
 	bool external;			       /* contiguous, in external raw files */
-	bool shared_space, shared_layout;      /* the message is in another object's header */
+	bool shared_space, shared_layout;      /* the message is one that cannot change */
 	bool is_whole;			       /* false: an outline, which lacks the members below */
 	struct h5_pipeline pipeline;	       /* chunked */
 	struct h5_pipeline *section_pipelines; /* structured: H5_SECTIONS of them; NULL: no filters */

@@ -80,10 +80,10 @@ int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
 	return put(file, object, name, type, space, data, h5_named_insert);
 }
 
-/* Opens the message of the attribute; h5_message_release(). 1: it is in the file's heap of shared messages, or
- * an index of these knows of it, and *use is what the object uses; 0: it is in neither. */
-static int open_message(const struct h5_named_storage *storage, const char *name, struct h5_message_body *body,
-			struct h5_shared_use *use)
+/* Opens the message of the attribute; h5_message_release(). 1: it is in the file's heap of shared messages,
+ * or an index of these knows of it, and *use is what the object uses; 0: it is in neither. */
+static int open_message(const struct h5_named_storage *storage, const char *name,
+			struct h5_message_body *body, struct h5_shared_use *use)
 {
 	const struct h5_message *message;
 	struct h5_named_entry entry;
@@ -98,7 +98,8 @@ static int open_message(const struct h5_named_storage *storage, const char *name
 			rc = h5_shared_use_of(storage->file, message, use);
 		return rc == -ENODATA ? 0 : rc ? rc : 1;
 	}
-	rc = h5_named_index_find(storage->file, H5_NAMED_ATTRIBUTE, &storage->info, name, strlen(name), &entry);
+	rc = h5_named_index_find(storage->file, H5_NAMED_ATTRIBUTE, &storage->info, name, strlen(name),
+				 &entry);
 	if (rc || !entry.is_shared)
 		return rc;
 	if (entry.id_size != H5_SHARED_ID_SIZE)
@@ -249,8 +250,8 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 /* ---- what an attribute uses ---- */
 
 /* What an attribute uses. One in the file's heap of shared messages, or of which an index of these knows, is
- * itself what its object uses: others may have the same, and go on using its type. Only one that is in no heap
- * gives up what its elements own. */
+ * itself what its object uses: others may have the same, and go on using its type. Only one that is in no
+ * heap gives up what its elements own. */
 struct uses {
 	struct h5_heap_dead values; /* what its elements own */
 	uint64_t type;		    /* a committed datatype; H5_UNDEF: none */

@@ -132,7 +132,8 @@ int h5_dense_insert(struct h5_file *file, struct h5_named_info *info, enum h5_na
 
 /* The message that no record leads to any more goes from the heap. A shared one is in the file's, and the
  * caller's. */
-static int drop_object(struct h5_file *file, const struct h5_named_info *info, const struct h5_named_entry *old)
+static int drop_object(struct h5_file *file, const struct h5_named_info *info,
+		       const struct h5_named_entry *old)
 {
 	return old->is_shared ? 0 : h5_fractal_heap_remove(file, info->heap, old->id, old->id_size);
 }

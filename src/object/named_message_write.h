@@ -3,13 +3,13 @@
  *
  * Compact messages become dense where libhdf5's would: if there would be more than the object's limit, by
  * default 8, or if one is larger than a message of a header can be. Dense ones stay dense until the last one
- * goes. A version 1 header has no dense attributes. While the header has a message that is shared, or of which
- * an index of shared messages knows, its messages stay compact. A message that takes the place of such a one is
- * not shared; the use of the old one is the caller's.
+ * goes. A version 1 header has no dense attributes. While the header has a message that is shared, or of
+ * which an index of shared messages knows, its messages stay compact. A message that takes the place of such
+ * a one is not shared; the use of the old one is the caller's.
  *
  * Each change is a unit (change/transaction.h), so any failure, -ENOENT too, fails the units around it. What
- * was decoded from the header of the object is no longer valid. Names are any bytes. -ENOTSUP: the header has a
- * form in which the change is not possible. -EUCLEAN: the info message cannot be read. */
+ * was decoded from the header of the object is no longer valid. Names are any bytes. -ENOTSUP: the header has
+ * a form in which the change is not possible. -EUCLEAN: the info message cannot be read. */
 #ifndef H5_OBJECT_NAMED_MESSAGE_WRITE_H
 #define H5_OBJECT_NAMED_MESSAGE_WRITE_H
 

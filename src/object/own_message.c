@@ -8,11 +8,16 @@
 
 #include <string.h>
 
+/* SWMR readers keep what they know of a header, and of the table of shared messages. */
 bool h5_own_message_is_possible(const struct h5_file *file, const struct h5_message *message)
 {
 	struct h5_reader r = h5_message_reader(file, message);
 	struct h5_shared_message shared;
 
+	if (!(message->flags & (H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED)))
+		return true;
+	if (h5_tx_is_swmr(file))
+		return false;
 	return !(message->flags & H5_MSG_FLAG_SHARED) ||
 	       (!h5_shared_message_decode(&r, &shared) && shared.in_heap);
 }
@@ -21,15 +26,12 @@ int h5_own_message_check(struct h5_file *file, uint64_t address, enum h5_message
 {
 	const struct h5_message *message;
 	struct h5_header header;
-	int rc = h5_header_can_update(file, address, type);
-	struct h5_error cause = *h5_error_last();
+	int rc = h5_header_load(file, address, &header);
 
-	if (rc != -ENOTSUP)
-		return rc;
-	rc = h5_header_load(file, address, &header);
 	message = rc ? NULL : h5_header_find(&header, type);
 	if (!rc && (!message || !h5_own_message_is_possible(file, message)))
-		rc = h5_fail(cause.code, cause.address, "%s", cause.text);
+		rc = h5_fail(-ENOTSUP, address, "object header: message type %#x %s", type,
+			     message ? "is shared: changing it is not supported" : "is not there");
 	h5_header_release(&header);
 	return rc;
 }

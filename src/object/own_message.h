@@ -8,9 +8,9 @@
 
 #include "change/object_header_edit.h"
 
-/* False: the message is in another object's header. */
+/* False: the message is in another object's header, or is shared in a file that SWMR readers have open. */
 bool h5_own_message_is_possible(const struct h5_file *file, const struct h5_message *message);
-/* 0: h5_own_message_update() would not fail with -ENOTSUP. */
+/* -ENOTSUP: there is no message of the type, or none that h5_own_message_update() could change. */
 int h5_own_message_check(struct h5_file *file, uint64_t address, enum h5_message_type type);
 
 /* Makes the header's first message of the type its own, with the same body. Nothing is done if it is so

@@ -4,6 +4,7 @@
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "group_model.h"
+#include "object/own_message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +198,7 @@ static void change_damaged(struct group_model *m, enum h5_message_type type, uns
 {
 	struct damage damage = {seed};
 
-	if (h5_header_can_update(m->file, m->group, type))
+	if (h5_own_message_check(m->file, m->group, type))
 		return;
 	SUCCEEDS(h5_header_update(m->file, m->group, type, damage_body, &damage));
 	m->seed = seed;

@@ -5,6 +5,7 @@
 #include "change/transaction.h"
 #include "format/dataspace.h"
 #include "format/layout.h"
+#include "object/own_message.h"
 #include "object/path.h"
 #include "scratch.h"
 
@@ -71,7 +72,7 @@ static void replace(struct scratch *s, uint64_t address, enum h5_message_type ty
 	uint8_t *again;
 	size_t m;
 
-	SUCCEEDS(h5_header_can_update(s->file, address, type));
+	SUCCEEDS(h5_own_message_check(s->file, address, type));
 	SUCCEEDS(update(s, address, type, body, n));
 	again = scratch_message(s, address, type, &m);
 	ck_assert_uint_eq(m, n);
@@ -264,7 +265,7 @@ START_TEST(what_cannot_be_replaced)
 
 	begin(&s, &fault, "header_edit_v2");
 	ck_assert(find(&s, "d000", &address));
-	ck_assert_int_eq(h5_header_can_update(s.file, address, H5_MSG_EXTERNAL_FILES), -ENOTSUP);
+	ck_assert_int_eq(h5_own_message_check(s.file, address, H5_MSG_EXTERNAL_FILES), -ENOTSUP);
 	ck_assert_int_eq(update(&s, address, H5_MSG_EXTERNAL_FILES, NULL, 0), -ENOTSUP);
 	body = scratch_message(&s, address, H5_MSG_DATASPACE, &n);
 	body[0] ^= 1;
@@ -286,8 +287,8 @@ START_TEST(shared_messages)
 
 	begin(&s, &fault, "object_shared");
 	ck_assert(find(&s, "data1", &address));
-	ck_assert_int_eq(h5_header_can_update(s.file, address, H5_MSG_DATASPACE), -ENOTSUP);
-	ck_assert_int_eq(h5_header_can_update(s.file, address, H5_MSG_LAYOUT), 0);
+	SUCCEEDS(h5_own_message_check(s.file, address, H5_MSG_DATASPACE));
+	ck_assert_int_eq(h5_own_message_check(s.file, address, H5_MSG_LAYOUT), 0);
 	ck_assert_int_eq(update(&s, address, H5_MSG_DATASPACE, NULL, 0), -ENOTSUP);
 	ck_assert(!h5_tx_is_pending(s.file));
 	end(&s, &fault);
