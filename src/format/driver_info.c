@@ -140,6 +140,11 @@ int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info
 	return decode(r, id, size, info);
 }
 
+uint32_t h5_driver_info_block_size(const uint8_t *head)
+{
+	return (uint32_t)h5_uint_from(head + 4, 4);
+}
+
 /*   offset  size  field
  *        0     1  version, 0
  *        1     8  identification

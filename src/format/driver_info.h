@@ -9,6 +9,7 @@
 
 enum {
 	H5_DRIVER_MEMBERS_MAX = 6,     /* most members of the multi driver: one for each kind of data */
+	H5_DRIVER_BLOCK_HEAD = 16,     /* bytes before the information in a block */
 	H5_DRIVER_BLOCK_MAX = 1024,    /* most bytes of a driver information block */
 	H5_DRIVER_NAME_SIZE = 255 + 1, /* most bytes of a member's name, NUL included */
 };
@@ -34,6 +35,8 @@ struct h5_driver_info {
 };
 
 int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);
+/* Bytes of the information that follows the H5_DRIVER_BLOCK_HEAD bytes. */
+uint32_t h5_driver_info_block_size(const uint8_t *head);
 int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info);
 
 /* The defaults of the multi driver: six members. */

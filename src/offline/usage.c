@@ -67,8 +67,21 @@ static bool can_find_all(const struct h5_usage *usage)
 {
 	const struct h5_superblock *sb = h5_file_superblock(usage->file);
 
-	return h5_file_is_plain(usage->file) && sb->driver_info == H5_UNDEF && sb->end != H5_UNDEF &&
-	       sb->end >= sb->base;
+	if (sb->end == H5_UNDEF || sb->end < sb->base)
+		return false;
+	return h5_file_is_family(usage->file) ? sb->driver_info != 0
+					      : h5_file_is_plain(usage->file) && sb->driver_info == H5_UNDEF;
+}
+
+/* The driver information block of a family. */
+static int add_driver_info(struct h5_usage *usage)
+{
+	const uint64_t address = h5_file_superblock(usage->file)->driver_info;
+	uint8_t head[H5_DRIVER_BLOCK_HEAD];
+	int rc = address == H5_UNDEF ? 0 : h5_file_read(usage->file, address, head, sizeof head);
+
+	return rc || address == H5_UNDEF ? rc
+					 : add(usage, address, sizeof head + h5_driver_info_block_size(head));
 }
 
 /* A structure that this version does not know is no damage. */
@@ -89,6 +102,8 @@ int h5_usage_add_own(struct h5_usage *usage, struct h5_damage *damage)
 		return add_result(usage, damage, -ENOTSUP);
 	usage->owner = H5_UNDEF;
 	rc = add(usage, 0, h5_superblock_size(h5_file_superblock(file)));
+	if (!rc)
+		rc = add_driver_info(usage);
 	if (!rc)
 		rc = h5_extension_extents(file, add, usage);
 	if (!rc)

@@ -311,6 +311,11 @@ bool h5_file_is_plain(const struct h5_file *file)
 	return !file->fixed && !file->in_pieces && !file->missing && !file->image;
 }
 
+bool h5_file_is_family(const struct h5_file *file)
+{
+	return file->in_pieces && !file->fixed && !file->missing && !file->image;
+}
+
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
 {
 	return &file->superblock;

@@ -47,6 +47,8 @@ void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 /* True: all addresses are those of one file: it is not in pieces, and has no cache image. */
 bool h5_file_is_plain(const struct h5_file *file);
+/* True: it is a family of files, all of which are there, and has no cache image. */
+bool h5_file_is_family(const struct h5_file *file);
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
 const struct h5_file_shared *h5_file_shared(const struct h5_file *file);
 static inline struct h5_file_set *h5_file_set_of(const struct h5_file *file)

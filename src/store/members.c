@@ -205,7 +205,7 @@ static int open_unused(const struct h5_members *members, const struct numbering 
 {
 	int rc = 0;
 
-	while (!rc && *count < FAMILY_MAX) {
+	while (!rc && *count < H5_MEMBERS_MAX) {
 		struct h5_io_member *next = &list[*count];
 
 		rc = open_numbered(members, n, *count, next);
@@ -262,7 +262,7 @@ static int make_member(void *arg, unsigned number, struct h5_io_member *member)
 static int join_writable(const struct h5_members *members, const struct numbering *n, uint64_t size,
 			 struct h5_io_member *list, unsigned count, struct h5_io **io)
 {
-	struct h5_io_family family = {.size = size, .most = FAMILY_MAX, .make = make_member, .release = free};
+	struct h5_io_family family = {.size = size, .most = H5_MEMBERS_MAX, .make = make_member, .release = free};
 	struct maker *maker = malloc(sizeof *maker);
 	int rc = maker ? open_unused(members, n, size, list, &count) : -ENOMEM;
 
@@ -298,7 +298,7 @@ static bool is_whole_family(const struct h5_members *members, const struct h5_io
 	return all >= members->end;
 }
 
-/* Opens the members in the list, which has room for FAMILY_MAX, and joins them. */
+/* Opens the members in the list, which has room for H5_MEMBERS_MAX, and joins them. */
 static int join_numbers(struct h5_members *members, const struct numbering *n, uint64_t size, bool sure,
 			struct h5_io_member *list, unsigned count, struct h5_io **io)
 {
@@ -310,7 +310,7 @@ static int join_numbers(struct h5_members *members, const struct numbering *n, u
 	if (!rc && members->writable && sure)
 		return join_writable(members, n, size, list, count, io);
 	if (!rc && (sure || is_whole_family(members, list, count, size))) {
-		rc = note_missing(members, list, count);
+		rc = h5_members_note_missing(members, list, count);
 		if (!rc)
 			rc = h5_io_open_members(list, count, io);
 		if (!rc)
