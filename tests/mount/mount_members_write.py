@@ -72,7 +72,7 @@ class MembersWrite(MountCase):
         sizes = self.sizes()
         used = [size for size in sizes if size]
         self.assertLess(len(used), 5)
-        self.assertEqual(set(used[:-1]), {SIZE})
+        self.assertLessEqual(set(used[:-1]), {SIZE})
         self.assertEqual(sizes[len(used):], [0] * (len(long) - len(used)))  # members behind the end stay, as libhdf5 leaves them
         with self.open() as f:
             self.assertEqual(f["group/old"][:].tolist(), [0, 1, 2])
