@@ -58,7 +58,7 @@ EXTRA_DIST += \
 	contrib/bench/processes.py \
 	contrib/bench/remote.py \
 	contrib/bench/rows.py \
-	contrib/bench/small.py
+	contrib/bench/io_uring.py contrib/bench/small.py
 
 # BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself. BENCH_OTHER: another h5fs, measured
 # beside this one.

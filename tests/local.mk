@@ -217,6 +217,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \
 	tests/mount/mount_holes.py \
+	tests/mount/mount_io_uring.py \
 	tests/mount/mount_journals.py \
 	tests/mount/mount_kill.py \
 	tests/mount/mount_kill_tree.py \

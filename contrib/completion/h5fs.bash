@@ -6,6 +6,7 @@ _h5fs_values()
 	case $1 in
 	create) echo v18 ;;
 	external) echo none beneath any ;;
+	io_uring) echo no auto yes ;;
 	locking) echo yes no best-effort ;;
 	colours) echo grey heat helix ;;
 	order) echo name creation ;;

@@ -4,6 +4,8 @@ function __h5fs_values --description 'What an option may be set to'
     switch $argv[1]
         case external
             printf '%s\n' none beneath any
+        case io_uring
+            printf '%s\n' no auto yes
         case locking
             printf '%s\n' yes no best-effort
         case colours

@@ -8,6 +8,7 @@
 #include "fuse/closer.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
+#include "fuse/io_uring.h"
 #include "fuse/log.h"
 #include "fuse/loop.h"
 #include "fuse/mountpoint.h"
@@ -69,7 +70,10 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 		  m->writable ? "writing" : "reading");
 	h5_unmounter_detach(unmounter);
 	h5_background_ready(background);
-	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
+	/* With io_uring only libfuse's own loop ends its threads; what it reads itself is little. */
+	rc = m->io_uring	? fuse_session_loop_mt(m->session, NULL)
+	     : o->single_thread ? fuse_session_loop(m->session)
+				: h5_serve(m->session);
 	/* Requests that nobody serves keep pages locked. The kernel shall abort them, so that the invalidator
 	 * can end. */
 	if (rc < 0) {
@@ -85,16 +89,40 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	return rc < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
 }
 
+/* libfuse's messages are not about the file. */
+static void discard_log(enum fuse_log_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+}
+
+/* Enters the sandbox, if the options want it, and starts io_uring's threads in it, if the mount shall have
+ * them: they must be confined, too, but need more to start than afterwards. */
+static void confine(const struct h5_options *o, struct h5_sandbox *sandbox, struct h5_mount *m)
+{
+	h5_io_uring_prepare(m);
+	sandbox->machine = m->io_uring ? open("/sys/devices/system", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (o->sandbox)
+		h5_sandbox_enter_files(sandbox);
+	if (sandbox->machine >= 0)
+		close(sandbox->machine);
+	h5_io_uring_start(m, o->debug ? NULL : discard_log);
+	sandbox->io_uring = m->io_uring;
+	if (o->sandbox)
+		h5_sandbox_enter_calls(sandbox);
+}
+
 /* Files that are open need not be opened by name again, so only other files are allowed. */
-void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_set *set,
-			     const struct h5_opened *opened, int made)
+static void enter_sandbox_of_file(const struct h5_options *o, const struct h5_file_set *set,
+				  const struct h5_opened *opened, int made, struct h5_mount *m)
 {
 	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
 	struct h5_io_stat st;
 	/* A family gets new members. */
 	bool grows = o->set.writable && !h5_file_stat(h5_file_set_root(set), &st) && st.piece;
-	const struct h5_sandbox sandbox = {
+	struct h5_sandbox sandbox = {
 		.readable = folder,
 		.listed = -1,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
@@ -105,29 +133,35 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 		.terminal = o->command != H5_COMMAND_MOUNT,
 	};
 
-	if (o->sandbox)
-		h5_sandbox_enter(&sandbox);
+	confine(o, &sandbox, m);
 	if (all >= 0)
 		close(all);
 }
 
+void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_set *set,
+			     const struct h5_opened *opened, int made)
+{
+	struct h5_mount none = {0};
+
+	enter_sandbox_of_file(o, set, opened, made, &none);
+}
+
 /* The files of the folder are opened by name when somebody looks at them, and their journals made then. */
-static void enter_sandbox_of_folder(const struct h5_options *o, const struct h5_tree *tree)
+static void enter_sandbox_of_folder(const struct h5_options *o, struct h5_mount *m)
 {
 	bool any = o->set.external == H5_EXTERNAL_ANY && !o->url;
 	int all = any ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	const struct h5_sandbox sandbox = {
-		.readable = all >= 0 ? all : h5_tree_folder(tree),
-		.listed = h5_tree_folder(tree),
+	struct h5_sandbox sandbox = {
+		.readable = all >= 0 ? all : h5_tree_folder(m->tree),
+		.listed = h5_tree_folder(m->tree),
 		.writable = o->set.writable && o->vfs.external_write ? all : -1,
 		.journals = -1,
 		.pointers = -1,
-		.changed = o->set.writable ? h5_tree_folder(tree) : -1,
+		.changed = o->set.writable ? h5_tree_folder(m->tree) : -1,
 		.made = -1,
 	};
 
-	if (o->sandbox)
-		h5_sandbox_enter(&sandbox);
+	confine(o, &sandbox, m);
 	if (all >= 0)
 		close(all);
 }
@@ -149,21 +183,17 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
 	m->readahead = h5_readahead_open(mounted);
 	if (!code && m->tree)
-		enter_sandbox_of_folder(o, m->tree);
+		enter_sandbox_of_folder(o, m);
 	else if (!code)
-		h5_daemon_enter_sandbox(o, set, opened, -1);
+		enter_sandbox_of_file(o, set, opened, -1, m);
+	if (!code && o->io_uring == H5_IO_URING_YES && !m->io_uring) {
+		h5_log("%s: -o io_uring=yes: the kernel or libfuse has refused it", o->file);
+		code = -ENOTSUP;
+	}
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
 	h5_unmounter_stop(unmounter, m->session);
 	h5_log_at(H5_LOG_VERBOSE, "%s: unmounted", o->file);
 	return rc;
-}
-
-/* libfuse's messages are not about the file. */
-static void discard_log(enum fuse_log_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
 }
 
 static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struct h5_file_set *set,
@@ -178,6 +208,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	if (!session)
 		return rc;
 	m->session = session;
+	m->io_uring = o->io_uring != H5_IO_URING_NO;
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
 	if (h5_mountpoint_mount(o, session, &mounted))

@@ -122,6 +122,8 @@ int h5_landlock_enter(const struct h5_sandbox *sandbox)
 	if (!rc)
 		rc = allow(fd, sandbox->listed, LANDLOCK_ACCESS_FS_READ_DIR);
 	if (!rc)
+		rc = allow(fd, sandbox->machine, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	if (!rc)
 		rc = allow(fd, sandbox->writable,
 			   LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
 	if (!rc)

@@ -32,6 +32,7 @@ int h5_libfuse_arguments(struct h5_options *o)
 	    fuse_opt_add_opt(&list, "subtype=h5fs,nosuid,nodev,noexec") ||
 	    (kernel_checks(o) && fuse_opt_add_opt(&list, "default_permissions")) ||
 	    fuse_opt_add_opt(&list, o->set.writable ? "rw" : "ro") ||
+	    (o->io_uring && fuse_opt_add_opt(&list, "io_uring")) ||
 	    (o->allow_other && fuse_opt_add_opt(&list, "allow_other")))
 		rc = -ENOMEM;
 	if (!rc)

@@ -16,6 +16,8 @@ src_h5fs_SOURCES = \
 	src/fuse/helper.h \
 	src/fuse/invalidate.c \
 	src/fuse/invalidate.h \
+	src/fuse/io_uring.c \
+	src/fuse/io_uring.h \
 	src/fuse/landlock.c \
 	src/fuse/landlock.h \
 	src/fuse/libfuse_arguments.c \

@@ -1,5 +1,6 @@
 #include "fuse/negotiate.h"
 
+#include "fuse/io_uring.h"
 #include "tree/tree.h"
 #include "vfs/vfs.h"
 
@@ -22,13 +23,14 @@ static void set_maps_direct(struct h5_mount *m)
 }
 
 /* What both kinds of mounts ask for. */
-static void choose(struct fuse_conn_info *connection)
+static void choose(struct h5_mount *m, struct fuse_conn_info *connection)
 {
 	/* No write-back cache: the daemon decides where an append goes, and must see each write at once. */
 	connection->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE;
 	/* AUTO_INVAL_DATA: a changed time tells the kernel that its pages of a file are stale.
 	 * ATOMIC_O_TRUNC: O_TRUNC comes with open, so that its failure fails that open. */
 	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
+	h5_io_uring_choose(m, connection);
 }
 
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
@@ -41,7 +43,7 @@ int h5_negotiate_start(struct h5_mount *m)
 
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 {
-	choose(connection);
+	choose(m, connection);
 	if (!m->writable || !(connection->capable & FUSE_CAP_DIRECT_IO_ALLOW_MMAP))
 		return;
 	connection->want |= FUSE_CAP_DIRECT_IO_ALLOW_MMAP;
@@ -140,8 +142,7 @@ int h5_negotiate_start(struct h5_mount *m)
 
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 {
-	(void)m;
-	choose(connection);
+	choose(m, connection);
 }
 
 #endif

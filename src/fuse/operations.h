@@ -20,9 +20,10 @@ struct h5_mount {
 	bool locked; /* no other program can change the file */
 	bool remote; /* the file is behind a URL */
 	bool writable;
-	bool without_open;		    /* the kernel reads files without opening them */
-	bool without_opendir;		    /* and directories */
-	bool allow_other;		    /* other users have access */
+	bool io_uring;	      /* requests come through io_uring; until FUSE_INIT is answered: they shall */
+	bool without_open;    /* the kernel reads files without opening them */
+	bool without_opendir; /* and directories */
+	bool allow_other;     /* other users have access */
 	_Atomic time_t last_request;	    /* CLOCK_MONOTONIC */
 	struct h5_invalidator *invalidator; /* of a mount for writing */
 };

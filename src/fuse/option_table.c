@@ -16,6 +16,8 @@ static const struct h5_option_word zarr_chunks_words[] = {{"stored", false}, {"d
 static const struct h5_option_word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
 static const struct h5_option_word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
 static const struct h5_option_word create_words[] = {{"v18", H5_CREATE_V18}, {0}};
+static const struct h5_option_word io_uring_words[] = {
+	{"no", H5_IO_URING_NO}, {"auto", H5_IO_URING_AUTO}, {"yes", H5_IO_URING_YES}, {0}};
 static const struct h5_option_word sandbox_words[] = {{"yes", true}, {"no", false}, {0}};
 
 #define INTO(name)	 offsetof(struct h5_options, name), sizeof(((struct h5_options *)0)->name)
@@ -135,6 +137,8 @@ const struct h5_option h5_option_table[] = {
 	 .help = "of a decoded chunk, at most (an 8th of the memory, but 256M to 1G)"},
 	{"max_work", "=SECONDS", H5_OPTION_NUMBER, INTO(vfs.max_work), .most = UINT16_MAX,
 	 .help = "that a request may work, beyond what the file's bytes call for (2; 0: any)"},
+	{"io_uring", "=WHETHER", H5_OPTION_WORD, INTO(io_uring), .words = io_uring_words,
+	 .help = "ro: how requests come: no (the default), auto (if it is possible), yes"},
 	{"workers", "=N", H5_OPTION_NUMBER, INTO(set.workers), .most = H5_WORKERS_MAX,
 	 .help = "threads that decode and encode chunks (the processors; 0 to 64)"},
 	{0},

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "fuse/helper.h"
+#include "fuse/io_uring.h"
 #include "fuse/libfuse_arguments.h"
 #include "fuse/option_table.h"
 #include "remote/url.h"
@@ -433,6 +434,19 @@ static int take_url(struct h5_options *o)
 	return 0;
 }
 
+/* Without `yes` a mount that cannot use it does without. */
+static int choose_io_uring(struct h5_options *o)
+{
+	bool asked = o->io_uring != H5_IO_URING_NO && o->command == H5_COMMAND_MOUNT;
+	const char *obstacle = asked ? h5_io_uring_obstacle(o) : NULL;
+
+	if (obstacle && o->io_uring == H5_IO_URING_YES)
+		return wrong_text("io_uring", "yes", obstacle);
+	if (obstacle)
+		o->io_uring = H5_IO_URING_NO;
+	return 0;
+}
+
 /* Where the command has its names. */
 static void find_places(struct h5_options *o, unsigned count, char **to[NAMES_MAX])
 {
@@ -532,6 +546,8 @@ static int interpret(struct command_line *line)
 		rc = take_header(o);
 	if (!rc)
 		rc = take_disk_cache(o);
+	if (!rc)
+		rc = choose_io_uring(o);
 	if (!rc)
 		rc = find_kerchunk_url(o);
 	if (!rc)

@@ -112,6 +112,7 @@ static void begin(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
 		h5_request_begin(req);
 		return;
 	}
+	h5_io_uring_keep_thread(m);
 	r->place = place_of(m, ino);
 	h5_request_touch(m);
 	h5_error_clear();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/wait.h"
+#include "fuse/io_uring.h"
 #include "fuse/loop.h"
 #include "fuse/operations.h"
 #include "tree/tree.h"
@@ -33,6 +34,7 @@ static inline struct h5_mount *h5_request_begin(fuse_req_t req)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
+	h5_io_uring_keep_thread(m);
 	h5_request_touch(m);
 	h5_error_clear();
 	h5_interrupt_begin(h5_is_unwanted, req);

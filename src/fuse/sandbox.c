@@ -25,7 +25,7 @@ static void report(const char *what, int rc)
 		h5_log("sandbox: %s: %s", what, strerror(-rc));
 }
 
-void h5_sandbox_enter(const struct h5_sandbox *sandbox)
+void h5_sandbox_enter_files(const struct h5_sandbox *sandbox)
 {
 	/* The first version forbids hard links from one directory to another. */
 	const int least = sandbox->made >= 0 ? 2 : 1;
@@ -35,8 +35,11 @@ void h5_sandbox_enter(const struct h5_sandbox *sandbox)
 	report("no new privileges", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0);
 	if (h5_landlock_version() >= least)
 		report("Landlock", h5_landlock_enter(sandbox));
-	/* The last step, since it forbids the calls above. */
-	if (h5_seccomp_available())
+}
+
+void h5_sandbox_enter_calls(const struct h5_sandbox *sandbox)
+{
+	if (!*none && h5_seccomp_available())
 		report("seccomp", h5_seccomp_enter(sandbox));
 }
 

@@ -15,13 +15,17 @@ struct h5_sandbox {
 	int journals;  /* files in the folder may be removed, and the folder may be synced */
 	int pointers;  /* as `journals`, for the symbolic link that leads to the journal */
 	int changed;   /* files beneath the folder may be written, made, renamed and removed */
+	int machine;   /* descriptions of processors and memory, which libfuse reads as it starts io_uring */
 	int made;      /* anything may be made beneath the folder, which was opened for reading */
 	bool terminal; /* the size of a terminal may be asked for */
+	bool io_uring; /* requests come through io_uring; only for the second step */
 };
 
-/* Confines this thread and those that it starts; no other one may run yet. Parts that the kernel lacks are
- * left out. If the kernel refuses a part, a line in the log says so. */
-void h5_sandbox_enter(const struct h5_sandbox *sandbox);
+/* Two steps. Parts that the kernel lacks are left out. If the kernel refuses a part, a line in the log says
+ * so. The first one confines this thread and those that it starts, and no other one may run yet: no new
+ * privileges, files. The second one all threads: system calls. */
+void h5_sandbox_enter_files(const struct h5_sandbox *sandbox);
+void h5_sandbox_enter_calls(const struct h5_sandbox *sandbox);
 /* Confines the process that fetches what is behind a URL (remote/fetcher.h): it may connect to servers, read
  * what that takes, and `more`, which ends with NULL, and make, change and remove files in the folder of its
  * disk cache; -1: it has none. */

@@ -25,6 +25,9 @@ enum h5_command {
 	H5_COMMAND_UNMOUNT,
 };
 
+/* Whether requests come through io_uring (fuse/io_uring.h); AUTO: if that is possible. */
+enum h5_io_uring { H5_IO_URING_NO, H5_IO_URING_AUTO, H5_IO_URING_YES };
+
 /* Versions of the superblock of new files. */
 enum { H5_CREATE_V18 = 2, H5_CREATE_V110 = 3 };
 
@@ -41,6 +44,7 @@ struct h5_options {
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
+	enum h5_io_uring io_uring;
 	bool is_helper;	     /* mount(8) has called it; then also: */
 	bool fake, sloppy;   /* mounts nothing; unknown options are no error */
 	unsigned timeout;    /* seconds without use after which the daemon unmounts; 0: never */
