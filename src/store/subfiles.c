@@ -110,7 +110,7 @@ static const char *find_mark(const char *name)
 static int open_beside(const struct set *set, char *name, struct h5_io **io)
 {
 	int rc = name ? h5_folder_open_beside(set->members->folder, set->members->path, name,
-					      is_guarded(set) ? set->stub : NULL, io)
+					      is_guarded(set) ? set->stub : NULL, false, io)
 		      : -ENOMEM;
 
 	free(name);
@@ -239,7 +239,7 @@ static int open_elsewhere(const struct set *set, const char *name, struct h5_io 
 		return -ENOENT;
 	if (asprintf(&all, "%.*s%s/%s", before, path, folder, name) < 0)
 		return -ENOMEM;
-	rc = h5_folder_open_member(set->members->folder, all, io);
+	rc = h5_folder_open_member(set->members->folder, all, false, io);
 	free(all);
 	return rc;
 }
