@@ -262,7 +262,8 @@ static int make_member(void *arg, unsigned number, struct h5_io_member *member)
 static int join_writable(const struct h5_members *members, const struct numbering *n, uint64_t size,
 			 struct h5_io_member *list, unsigned count, struct h5_io **io)
 {
-	struct h5_io_family family = {.size = size, .most = H5_MEMBERS_MAX, .make = make_member, .release = free};
+	struct h5_io_family family = {
+		.size = size, .most = H5_MEMBERS_MAX, .make = make_member, .release = free};
 	struct maker *maker = malloc(sizeof *maker);
 	int rc = maker ? open_unused(members, n, size, list, &count) : -ENOMEM;
 
@@ -344,7 +345,8 @@ static int open_family(struct h5_members *members, uint64_t size, bool sure, str
 		return sure ? refuse_nameless(members) : 0;
 	if (count > H5_MEMBERS_MAX)
 		return !sure ? 0
-			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", H5_MEMBERS_MAX);
+			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members",
+				       H5_MEMBERS_MAX);
 	list = h5_calloc(H5_MEMBERS_MAX, sizeof *list);
 	if (!list)
 		return -ENOMEM;
