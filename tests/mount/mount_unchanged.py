@@ -278,7 +278,8 @@ class Unchanged(MountCase):
         self.try_all([path], "rw", [("at", NAMES, CLEAN), ("at/d", {**ATTRIBUTES, **CONTENTS}, CLEAN), ("at", NOTHING, NONE)])
 
     def test_family(self):
-        with h5py.File(self.file("f%d.h5"), "w", driver="family", memb_size=4096, **NEW) as f:
+        """Of members that are too small to be written."""
+        with h5py.File(self.file("f%d.h5"), "w", driver="family", memb_size=2048, **NEW) as f:
             fill(f.create_group("ok"))
             fill(f.create_group("at"))
         paths = [self.file(name) for name in sorted(os.listdir(self.folder)) if name.startswith("f")]

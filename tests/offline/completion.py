@@ -98,7 +98,7 @@ class Completion(unittest.TestCase):
     def test_values_are_understood(self):
         for name in options():
             for value in self.bash(f"h5fs -o {name}") if name.endswith("=") else ():
-                if name in ("disk_cache=", "journal=", "log="):  # files
+                if name in ("disk_cache=", "journal=", "log=") or name + value == "io_uring=yes":  # files; not everywhere possible
                     continue
                 run = subprocess.run([H5FS, "-o", name + value, "/absent.h5", "/absent"], capture_output=True, text=True)
                 self.assertNotIn("must be", run.stderr)
