@@ -410,7 +410,7 @@ static int list_messages(const struct messages *m, const struct h5_header *heade
 static int put_messages(const struct messages *m, uint64_t address)
 {
 	struct h5_header header;
-	struct replaced replaced = {NULL};
+	struct replaced replaced = {0};
 	struct h5_message *list = NULL;
 	size_t count = 0;
 	int rc = h5_header_load(m->file, address, &header);
