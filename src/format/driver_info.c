@@ -76,8 +76,9 @@ static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
  *        8     4  1: the subfiles belong to I/O concentrators
  *       12     8  bytes of a stripe, signed
  *       20     8  number of subfiles, signed
- *       28     8  bytes of a folder's name: that of the configuration file, if it has a folder of its own
- *       36        the name, NUL-terminated, and information on the driver of the subfiles */
+ *       28     8  bytes of the name below; 0: the configuration file lies beside the stub
+ *       36        name of the folder of the configuration file, NUL-terminated; then information on the
+ * driver of the subfiles */
 static int decode_subfiling(struct h5_reader *r, struct h5_driver_info *info)
 {
 	uint32_t magic = h5_read_u32(r), version = h5_read_u32(r);

@@ -30,7 +30,7 @@ void h5_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void h5_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	h5_io_uring_keep_thread(fuse_req_userdata(req));
+	h5_request_begin_release(req);
 	h5_vfs_closedir((struct h5_dir *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

@@ -46,7 +46,8 @@ static const bool has_libfuse = true;
 static const bool has_libfuse = false;
 #endif
 
-const char *h5_io_uring_obstacle(const struct h5_options *o)
+/* Why the mount that the options ask for cannot use it; NULL: nothing that can be told before the mount. */
+static const char *find_obstacle(const struct h5_options *o)
 {
 	char value;
 
@@ -68,6 +69,18 @@ const char *h5_io_uring_obstacle(const struct h5_options *o)
 	if (value != 'Y')
 		return "it is switched off in this kernel (" SWITCH ")";
 	return may_make_rings() ? NULL : "this process may not use io_uring";
+}
+
+const char *h5_io_uring_settle(struct h5_options *o)
+{
+	bool asked = o->io_uring != H5_IO_URING_NO && o->command == H5_COMMAND_MOUNT;
+	const char *obstacle = asked ? find_obstacle(o) : NULL;
+
+	if (obstacle && o->io_uring == H5_IO_URING_YES)
+		return obstacle;
+	if (obstacle)
+		o->io_uring = H5_IO_URING_NO;
+	return NULL;
 }
 
 void h5_io_uring_choose(struct h5_mount *m, struct fuse_conn_info *connection)

@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 
-/* Why the mount that the options ask for cannot use it; NULL: nothing is in its way that can be told before
- * the mount. */
-const char *h5_io_uring_obstacle(const struct h5_options *o);
+/* Decides before the mount if it may use io_uring: turns `auto` into `no` if it cannot. Returns why `yes`
+ * cannot be; NULL: nothing that can be told before the mount is in its way. */
+const char *h5_io_uring_settle(struct h5_options *o);
 
 /* To be called in libfuse's init: m->io_uring stays set if the kernel offers it. */
 void h5_io_uring_choose(struct h5_mount *m, struct fuse_conn_info *connection);

@@ -434,19 +434,6 @@ static int take_url(struct h5_options *o)
 	return 0;
 }
 
-/* Without `yes` a mount that cannot use it does without. */
-static int choose_io_uring(struct h5_options *o)
-{
-	bool asked = o->io_uring != H5_IO_URING_NO && o->command == H5_COMMAND_MOUNT;
-	const char *obstacle = asked ? h5_io_uring_obstacle(o) : NULL;
-
-	if (obstacle && o->io_uring == H5_IO_URING_YES)
-		return wrong_text("io_uring", "yes", obstacle);
-	if (obstacle)
-		o->io_uring = H5_IO_URING_NO;
-	return 0;
-}
-
 /* Where the command has its names. */
 static void find_places(struct h5_options *o, unsigned count, char **to[NAMES_MAX])
 {
@@ -525,6 +512,7 @@ static int find_kerchunk_url(struct h5_options *o)
 static int interpret(struct command_line *line)
 {
 	struct h5_options *o = line->options;
+	const char *why;
 	int rc = 0;
 
 	if (o->help || o->version)
@@ -546,8 +534,9 @@ static int interpret(struct command_line *line)
 		rc = take_header(o);
 	if (!rc)
 		rc = take_disk_cache(o);
-	if (!rc)
-		rc = choose_io_uring(o);
+	why = rc ? NULL : h5_io_uring_settle(o);
+	if (why)
+		rc = wrong_text("io_uring", "yes", why);
 	if (!rc)
 		rc = find_kerchunk_url(o);
 	if (!rc)

@@ -28,6 +28,13 @@ static inline void h5_request_touch(struct h5_mount *mount)
 	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
 }
 
+/* To be called first by a request that closes something: nobody waits for it, so nothing ends its work. */
+static inline void h5_request_begin_release(fuse_req_t req)
+{
+	h5_io_uring_keep_thread(fuse_req_userdata(req));
+	h5_interrupt_begin(NULL, NULL);
+}
+
 /* To be called first. Clears the thread's error, and makes its work end when nobody waits for it any more, or
  * at the limit of work. */
 static inline struct h5_mount *h5_request_begin(fuse_req_t req)

@@ -22,8 +22,9 @@ struct h5_sandbox {
 };
 
 /* Two steps. Parts that the kernel lacks are left out. If the kernel refuses a part, a line in the log says
- * so. The first one confines this thread and those that it starts, and no other one may run yet: no new
- * privileges, files. The second one all threads: system calls. */
+ * so.
+ * h5_sandbox_enter_files() takes new privileges and files away from this thread and from those that it starts
+ * later; other threads may not run yet. h5_sandbox_enter_calls() takes system calls away from all threads. */
 void h5_sandbox_enter_files(const struct h5_sandbox *sandbox);
 void h5_sandbox_enter_calls(const struct h5_sandbox *sandbox);
 /* Confines the process that fetches what is behind a URL (remote/fetcher.h): it may connect to servers, read

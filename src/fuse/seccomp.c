@@ -208,8 +208,8 @@ static void allow_some(struct filters *f, const struct h5_sandbox *sandbox)
 	allow_if(f, SCMP_SYS(sendto), connected);
 	allow_one_of(f, SCMP_SYS(fcntl), 1, sizeof commands / sizeof *commands, commands);
 	allow_one_of(f, SCMP_SYS(madvise), 2, sizeof advice / sizeof *advice, advice);
-	/* The rings were made before. What is put into one passes this filter by, so nothing else is like it.
-	 */
+	/* libfuse has made its rings before, so io_uring_setup stays forbidden. The kernel does not filter
+	 * the operations that are put into a ring. */
 	if (sandbox->io_uring)
 		allow(f, SCMP_SYS(io_uring_enter));
 	if (sandbox->terminal)

@@ -141,8 +141,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	h5_io_uring_keep_thread(fuse_req_userdata(req));
-	h5_interrupt_begin(NULL, NULL); /* nobody waits for it */
+	h5_request_begin_release(req);
 	h5_tree_closedir(dir_of(fi));
 	fuse_reply_err(req, 0);
 }
@@ -250,8 +249,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	h5_io_uring_keep_thread(fuse_req_userdata(req));
-	h5_interrupt_begin(NULL, NULL); /* nobody waits for it */
+	h5_request_begin_release(req);
 	h5_tree_close_file(handle_of(fi));
 	fuse_reply_err(req, 0);
 }

@@ -116,8 +116,8 @@ static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
 	return io->ops->stat(io, st);
 }
 
-/* What is true of a file in pieces, by one more piece: the times are the newest ones, and it is locked if all
- * pieces are. */
+/* Adds a piece to *st, which describes the pieces before it as one file: the file has the newest times of its
+ * pieces, and is locked if all pieces are. */
 void h5_io_stat_join(struct h5_io_stat *st, const struct h5_io_stat *piece);
 
 /* True: these are its first bytes, at most 8. */

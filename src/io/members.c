@@ -222,8 +222,9 @@ static int family_write(struct h5_io *io, uint64_t offset, const void *buf, size
 	return rc;
 }
 
-/* As in libhdf5, members behind the end stay, and are empty. What is cut goes from the end on, and what is
- * added from the begin on: so all members before the last that is not empty are full, whenever it ends. */
+/* As libhdf5 does, keeps the members behind the end, as empty files. It cuts the last member first, and
+ * extends the first member first: if it stops on the way, all members before the last that is not empty are
+ * still full. */
 static int family_resize(struct h5_io *io, uint64_t size)
 {
 	struct members *m = (struct members *)io;
@@ -291,6 +292,7 @@ int h5_io_open_family(const struct h5_io_member *members, unsigned count, const 
 		return rc;
 	m->unsynced = calloc(family->most, sizeof *m->unsynced);
 	if (!m->unsynced) {
+		pthread_mutex_destroy(&m->lock);
 		free(m);
 		return -ENOMEM;
 	}

@@ -90,8 +90,8 @@ struct h5_remote_opening {
 /* Asks for the first bytes of a file by its name, and waits for the answer. */
 int h5_remote_ask_open(struct h5_remote *r, const struct h5_remote_opening *opening,
 		       struct h5_remote_reply *reply);
-/* Closes files that nobody uses, except those that were used last; `all`: these, too. A file with requests
- * under way stays. */
+/* Closes the files that nobody uses, but keeps those that were used last; `all`: closes these, too. It never
+ * closes a file that has requests under way. */
 void h5_remote_close_unused(struct h5_remote *r, bool all);
 /* Waits until a reply may have come, at most for about a second. -EINTR: the request is not wanted any more;
  * -EIO: there is no fetcher. */

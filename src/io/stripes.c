@@ -100,7 +100,7 @@ static int stripes_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, 
 	return rc;
 }
 
-/* Where the addresses end by the size of one subfile; INT64_MAX: there is no such address. */
+/* The end of the whole file's addresses if the subfile of this number has `size` bytes; at most INT64_MAX. */
 static uint64_t end_by(const struct stripes *s, unsigned i, uint64_t size)
 {
 	uint64_t row, end;

@@ -5,7 +5,7 @@
 #include "store/file_private.h"
 #include "store/folder.h"
 
-/* Where a file is. A file in several pieces is named by its first one: the others are found beside it. */
+/* Names a file. Of a file in several pieces, `path` is the first one; the others are found beside it. */
 struct h5_file_place {
 	const struct h5_folder *folder; /* borrowed: it outlives the file */
 	const char *path;		/* relative to the folder, or absolute */

@@ -12,7 +12,7 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 /* From now on the file is read through `io`, which has taken over the io before. If this fails, the file can
  * only be closed. */
 int h5_file_read_through(struct h5_file *file, struct h5_io *io);
-/* The same, and the superblock is read anew: the one before was that of a stub. */
+/* The same for a file that was opened by its stub: also reads the superblock again, from `io`. */
 int h5_file_read_whole(struct h5_file *file, struct h5_io *io);
 /* Closes the file, but not its io, which is returned. */
 struct h5_io *h5_file_leave_io(struct h5_file *file);

@@ -46,7 +46,7 @@ struct h5_file_set {
 	char *path;		  /* real path of the mounted file, or its URL; NULL for memory */
 	char *pattern;		  /* of the names of its members; NULL: none was given */
 	struct h5_joined *joined; /* how its pieces were joined; NULL: it is one */
-	struct h5_io *pieces;	  /* of `joined`: the io of its pieces; borrowed */
+	struct h5_io *pieces;	  /* of `joined`: the io of its pieces, borrowed; NULL: it is not written */
 	struct h5_onion *onion;	  /* its revisions; NULL: it has none */
 	struct h5_folder folder;  /* of the mounted file */
 	atomic_uint_fast64_t numbers;
@@ -284,7 +284,7 @@ int h5_file_set_join(struct h5_file_set *set, struct h5_io **io)
 
 	assert(!set->joined && !set->shared.root);
 	rc = h5_file_join(&set->shared, &place, set->options.writable, io, &set->joined);
-	if (!rc && set->joined)
+	if (set->joined && set->options.writable)
 		set->pieces = *io;
 	return rc;
 }

@@ -17,7 +17,7 @@
 #define MARK   ".subfile_" /* stands between the name of the file and the inode number */
 #define CONFIG ".config"
 
-/* What is known of the subfiles of one file. */
+/* The subfiles of one file. */
 struct set {
 	struct h5_members *members;
 	const char *base;   /* name of the file; borrowed */
@@ -94,7 +94,7 @@ static bool match_name(const struct set *set, const char *name, uint64_t *number
 	       match_end(name + n + mark, &is_config, number);
 }
 
-/* Where the mark stands in the name if that is the name of a subfile; else NULL. */
+/* Finds MARK in the name of a subfile; NULL: this is no such name. */
 static const char *find_mark(const char *name)
 {
 	const char *mark = strstr(name, MARK);

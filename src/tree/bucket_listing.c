@@ -63,7 +63,7 @@ static void folder_free(struct h5_bucket_folder *folder)
 /* ---- pages ---- */
 
 /* Gets a page of the keys that begin with `begin`: a folder (`below`), and maybe the begin of a name in it.
- * page->next is the token of the page, which this function frees, and becomes that of the next page. */
+ * Frees page->next, the token of this page, and sets it to the token of the page after it. */
 static int get_page(const struct h5_bucket *b, const char *below, const char *begin,
 		    struct h5_listing_page *page)
 {
