@@ -58,7 +58,10 @@ EXTRA_DIST += \
 	contrib/bench/processes.py \
 	contrib/bench/remote.py \
 	contrib/bench/rows.py \
-	contrib/bench/io_uring.py contrib/bench/small.py
+	contrib/bench/io_uring.py \
+	contrib/bench/locks.c \
+	contrib/bench/locks.py \
+	contrib/bench/small.py
 
 # BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself. BENCH_OTHER: another h5fs, measured
 # beside this one.
@@ -70,6 +73,15 @@ BENCH_OTHER =
 bench: src/h5fs $(bench_programs)
 	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/bench/bench.py --h5fs src/h5fs --programs contrib/bench \
 		--folder "$(BENCH_DIR)" --scale $(BENCH_SCALE) --rows "$(BENCH_ROWS)" --other "$(BENCH_OTHER)"
+
+# make bench-locks: what the daemon's locks cost, by the number of workers and readers.
+CLEANFILES += contrib/bench/locks.so
+contrib/bench/locks.so: contrib/bench/locks.c
+	$(MKDIR_P) contrib/bench
+	$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $(srcdir)/contrib/bench/locks.c
+.PHONY: bench-locks
+bench-locks: src/h5fs $(bench_programs) contrib/bench/locks.so
+	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/bench/locks.py src/h5fs "$(BENCH_DIR)" contrib/bench
 
 # What belongs to an installed h5fs beside the program and its manual.
 bashcompletiondir = $(datadir)/bash-completion/completions
