@@ -168,7 +168,7 @@ int h5_target_symlink(const struct h5_target *target, const char *text, const ch
 }
 
 /* Opens the directory that the path's last name is in; *last becomes that name. */
-static int open_parent(const struct h5_target *target, char *path, const char **last)
+static int open_parent(const struct h5_target *target, char *path, char **last)
 {
 	int fd = openat(target->top, ".", DIRECTORY);
 
@@ -186,8 +186,7 @@ static int open_parent(const struct h5_target *target, char *path, const char **
 
 int h5_target_link(const struct h5_target *target, const char *first, const char *name)
 {
-	char *path = strdup(first);
-	const char *last;
+	char *path = strdup(first), *last;
 	int fd = path ? open_parent(target, path, &last) : -1, rc = 0;
 
 	if (fd < 0 || linkat(fd, last, target->here, name, 0))

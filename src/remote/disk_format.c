@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 1 };
+static const char signature[] = "H5FSDISK";
 
-static const char signature[8] = "H5FSDISK";
+enum { VERSION = 1, SIGNATURE = sizeof signature - 1 };
 
 /* ---- the header ----
  *
@@ -23,7 +23,7 @@ void h5_disk_encode(const struct h5_disk_header *header, uint8_t bytes[H5_DISK_H
 	struct h5_writer w = h5_writer_init(bytes, H5_DISK_HEADER, 8, 8);
 	size_t n = strlen(header->tag);
 
-	h5_write_bytes(&w, signature, sizeof signature);
+	h5_write_bytes(&w, signature, SIGNATURE);
 	h5_write_u32(&w, VERSION);
 	h5_write_u32(&w, H5_DISK_BLOCK);
 	h5_write_bytes(&w, header->url, H5_SHA256);
@@ -43,12 +43,12 @@ static int unsound(const char *what)
 int h5_disk_decode(const uint8_t bytes[H5_DISK_HEADER], struct h5_disk_header *header)
 {
 	struct h5_reader r = h5_reader_init(bytes, H5_DISK_HEADER, 0, 8, 8);
-	const uint8_t *mark = h5_read_bytes(&r, sizeof signature), *url, *tag;
+	const uint8_t *mark = h5_read_bytes(&r, SIGNATURE), *url, *tag;
 	uint32_t version = h5_read_u32(&r), block = h5_read_u32(&r);
 	uint16_t n;
 
 	*header = (struct h5_disk_header){0};
-	if (memcmp(mark, signature, sizeof signature) || version != VERSION || block != H5_DISK_BLOCK)
+	if (memcmp(mark, signature, SIGNATURE) || version != VERSION || block != H5_DISK_BLOCK)
 		return unsound("not a file of this cache");
 	url = h5_read_bytes(&r, H5_SHA256);
 	memcpy(header->url, url, H5_SHA256);

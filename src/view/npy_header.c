@@ -7,14 +7,14 @@
 
 #include <string.h>
 
+static const char signature[] = "\x93NUMPY";
+
 enum {
 	ALIGNMENT = 64,
-	SIGNATURE = 6,
+	SIGNATURE = sizeof signature - 1,
 	VERSION = 2,
 	VERSIONS = 3,
 };
-
-static const uint8_t signature[SIGNATURE] = "\x93NUMPY";
 
 static int refuse(const char *what)
 {
