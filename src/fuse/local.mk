@@ -39,8 +39,12 @@ src_h5fs_SOURCES = \
 	src/fuse/opening.h \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
+	src/fuse/option_defaults.c \
+	src/fuse/option_defaults.h \
 	src/fuse/option_table.c \
 	src/fuse/option_table.h \
+	src/fuse/option_values.c \
+	src/fuse/option_values.h \
 	src/fuse/options.c \
 	src/fuse/options.h \
 	src/fuse/readahead.c \

@@ -1,44 +1,22 @@
 #include "fuse/options.h"
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "fuse/helper.h"
 #include "fuse/io_uring.h"
 #include "fuse/libfuse_arguments.h"
+#include "fuse/option_defaults.h"
 #include "fuse/option_table.h"
+#include "fuse/option_values.h"
 #include "remote/url.h"
 
-#include <assert.h>
-#include <ctype.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* The caches are a part of the machine's memory, within bounds that suit a laptop and a server. */
-#define CACHE_SHARE	32
-#define CHUNK_CACHE_MIN ((uint64_t)64 << 20)
-#define CHUNK_CACHE_MAX ((uint64_t)640 << 20)
-#define MAX_CHUNK_SHARE 8
-#define DISK_CACHE	((uint64_t)10 << 30)
-
-enum {
-	MAX_WORK = 2, /* seconds, if -o max_work= is not given */
-	WAIT = 2,     /* seconds, if -o wait= is not given */
-	/* HTTP requests to servers at once. More are faster where each connection is slow, and are too many
-	 * for some servers. */
-	CONNECTIONS = 64,
-	TRIES = 10,		  /* of a request to a server */
-	TIMEOUT = 30,		  /* seconds without an answer */
-	REMOTE_CACHE = 256 << 20, /* bytes */
-	INDEX_SHARE = 4,	  /* of the cache for chunks */
-	GATHER = 32 << 20,	  /* most bytes of chunks in which small writes gather */
-};
+#define DISK_CACHE ((uint64_t)10 << 30) /* bytes, if -o disk_cache_size= is not given */
 
 enum { NAMES_MAX = 3 }; /* that a command takes */
 
@@ -62,8 +40,6 @@ void h5_options_usage(const char *program)
 	h5_option_help(true);
 }
 
-/* ---- values ---- */
-
 /* The values as they were written, by the number of the option in the table; NULL: not given. Of several
  * values of an option the last one counts. */
 struct command_line {
@@ -73,177 +49,6 @@ struct command_line {
 	unsigned count;		      /* of the names */
 	char *values[H5_OPTIONS_MAX]; /* owned */
 };
-
-static int wrong(const struct h5_option *option, const char *value, const char *allowed)
-{
-	fprintf(stderr, "h5fs: -o %s=%s: must be %s\n", option->name, value, allowed);
-	return -EINVAL;
-}
-
-static int parse_word(const struct h5_option *option, const char *value, uint64_t *number)
-{
-	const struct h5_option_word *word = option->words;
-	char allowed[64] = "";
-	size_t used = 0;
-
-	for (; word->text; word++) {
-		const char *before = word == option->words ? "" : word[1].text ? ", " : " or ";
-
-		*number = word->value;
-		if (!strcmp(value, word->text))
-			return 0;
-		used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", before, word->text);
-		assert(used < sizeof allowed);
-	}
-	return wrong(option, value, allowed);
-}
-
-static int parse_number(const struct h5_option *option, const char *value, uint64_t *number)
-{
-	bool octal = option->kind == H5_OPTION_OCTAL;
-	char allowed[80], *end;
-
-	errno = 0;
-	*number = strtoull(value, &end, octal ? 8 : 10);
-	if (!errno && !*end && isdigit((unsigned char)*value) && *number >= option->least &&
-	    *number <= option->most)
-		return 0;
-	snprintf(allowed, sizeof allowed,
-		 octal ? "an octal number from %#jo to %#jo" : "a number from %ju to %ju",
-		 (uintmax_t)option->least, (uintmax_t)option->most);
-	return wrong(option, value, allowed);
-}
-
-static int parse_size(const struct h5_option *option, const char *value, uint64_t *size)
-{
-	static const char units[] = "KMG";
-	const char *allowed = "a size such as 64M", *unit;
-	char bounds[64], *end;
-
-	errno = 0;
-	*size = strtoull(value, &end, 10);
-	if (errno || !isdigit((unsigned char)*value))
-		return wrong(option, value, allowed);
-	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-	if (*end && (!unit || end[1]))
-		return wrong(option, value, allowed);
-	for (const char *u = units; unit && u <= unit; u++)
-		if (!h5_mul(*size, 1024, size))
-			return wrong(option, value, allowed);
-	if (*size >= option->least && *size <= option->most)
-		return 0;
-	snprintf(bounds, sizeof bounds, "a size from %ju to %juG", (uintmax_t)option->least,
-		 (uintmax_t)option->most >> 30);
-	return wrong(option, value,
-		     option->most == SIZE_MAX ? "a size that fits in this machine's address space" : bounds);
-}
-
-/* Sets the member of the option. It may have any type of whole numbers: bool, enum, uid_t, size_t, ... */
-static void set_member(struct h5_options *o, const struct h5_option *option, uint64_t value)
-{
-	void *member = (char *)o + option->member;
-	uint32_t number = (uint32_t)value;
-	bool truth = value;
-
-	assert(option->size == sizeof value || option->size == sizeof number || option->size == sizeof truth);
-	if (option->size == sizeof value)
-		memcpy(member, &value, sizeof value);
-	else if (option->size == sizeof number)
-		memcpy(member, &number, sizeof number);
-	else
-		memcpy(member, &truth, sizeof truth);
-}
-
-static int take_value(struct command_line *line, size_t i)
-{
-	const struct h5_option *option = &h5_option_table[i];
-	uint64_t number = 0;
-	int rc;
-
-	if (!line->values[i])
-		return 0;
-	switch (option->kind) {
-	case H5_OPTION_TEXT:
-		*(char **)((char *)line->options + option->member) = line->values[i];
-		line->values[i] = NULL;
-		return 0;
-	case H5_OPTION_WORD:
-		rc = parse_word(option, line->values[i], &number);
-		break;
-	case H5_OPTION_SIZE:
-		rc = parse_size(option, line->values[i], &number);
-		break;
-	default:
-		rc = parse_number(option, line->values[i], &number);
-	}
-	if (!rc)
-		set_member(line->options, option, number);
-	return rc;
-}
-
-/* ---- defaults ---- */
-
-/* HDF5_USE_FILE_LOCKING counts if locking= was not given. */
-static enum h5_lock_mode lock_by_environment(void)
-{
-	const char *value = getenv("HDF5_USE_FILE_LOCKING");
-
-	if (value && (!strcasecmp(value, "FALSE") || !strcmp(value, "0")))
-		return H5_LOCK_NONE;
-	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_ALWAYS;
-}
-
-/* Memory of the machine in bytes; 0: not known. */
-static uint64_t memory_size(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-}
-
-static size_t default_cache(void)
-{
-	return (size_t)h5_min(memory_size() / CACHE_SHARE + CHUNK_CACHE_MIN, CHUNK_CACHE_MAX);
-}
-
-static size_t default_max_chunk(void)
-{
-	return (size_t)h5_min(h5_max(memory_size() / MAX_CHUNK_SHARE, H5_MAX_CHUNK), H5_MAX_CHUNK_LIMIT);
-}
-
-/* The processors that this process may use. */
-static unsigned default_workers(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-
-	return n < H5_WORKERS_MAX ? (unsigned)n : H5_WORKERS_MAX;
-}
-
-/* Sets the options that take values. */
-static void set_defaults(struct h5_options *o)
-{
-	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
-	o->set.lock = lock_by_environment();
-	o->set.wait = WAIT;
-	o->revision = UINT64_MAX;
-	o->fetcher.cache = REMOTE_CACHE;
-	o->fetcher.connections = CONNECTIONS;
-	o->fetcher.tries = TRIES;
-	o->fetcher.timeout = TIMEOUT;
-	o->set.chunk_cache = default_cache();
-	o->set.block_cache = o->set.chunk_cache / INDEX_SHARE;
-	o->set.max_chunk = default_max_chunk();
-	o->set.workers = default_workers();
-	o->vfs.commit_at_close = true;
-	o->vfs.uid = getuid();
-	o->vfs.gid = getgid();
-	o->vfs.max_work = MAX_WORK;
-	o->vfs.gather = GATHER;
-	o->sandbox = true;
-}
-
-/* ---- the command line ---- */
 
 /* A list of filters has commas, too, so libfuse has split it. If this belongs to the list before, appends
  * it. */
@@ -271,7 +76,7 @@ static int take_option(struct command_line *line, const char *arg)
 			continue;
 		line->last = i;
 		if (h5_option_table[i].kind == H5_OPTION_FLAG && !arg[n]) {
-			set_member(line->options, &h5_option_table[i], h5_option_table[i].most);
+			h5_option_set_flag(line->options, &h5_option_table[i]);
 			return 0;
 		}
 		if (h5_option_table[i].kind != H5_OPTION_FLAG && arg[n] == '=') {
@@ -520,10 +325,10 @@ static int interpret(struct command_line *line)
 	rc = take_names(line);
 	if (rc || o->command == H5_COMMAND_UNMOUNT)
 		return rc;
-	set_defaults(o);
+	h5_option_defaults(o);
 	rc = take_url(o);
 	for (size_t i = 0; h5_option_table[i].name && !rc; i++)
-		rc = take_value(line, i);
+		rc = line->values[i] ? h5_option_set(o, &h5_option_table[i], &line->values[i]) : 0;
 	if (rc)
 		return rc;
 	complete(o);
