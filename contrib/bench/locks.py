@@ -1,18 +1,17 @@
 """What locks cost the daemon, by the number of workers and of readers. `make bench-locks` runs it.
 
 Each line is one mount, on which some processes at once each read a part of a dataset. It has the locks that were taken for each chunk, the
-share of them that was not to be had at once, and the time that threads waited for them, of the processor time of the daemon. All processors
-of the machine are used; `taskset` before the command leaves it fewer."""
+share of them that was not to be had at once, and how busy the daemon and its readers kept the processors: what a lock costs beyond that is
+seen there. All processors of the machine are used; `taskset` before the command leaves it fewer."""
 import argparse
 import os
+import resource
 import struct
-import subprocess
-import sys
 
 from data import Data
 from processes import Mount, seconds
 
-COUNTS, THREADS = struct.Struct("<3Q40x"), 256  # as in locks.c
+COUNTS, THREADS = struct.Struct("<2Q48x"), 256  # as in locks.c
 DATASETS = {  # file, raw data, chunks
     "deflate, 256x256": ("deflate-farray.h5", "field.raw", 1024),
     "deflate, 20x20x20": ("cube.h5", "cube.raw", 8000),
@@ -27,24 +26,29 @@ def processor_seconds(pid):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def readers_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def counts(path):
     with open(path, "rb") as f:
         return [sum(column) for column in zip(*COUNTS.iter_unpack(f.read()))]
 
 
 def measure(h5fs, library, folder, path, workers, readers, reader):
-    """(locks, of them waited for, seconds waited, processor seconds of the daemon, seconds)"""
+    """(locks, of them waited for, processor seconds of the daemon, of the readers, seconds)"""
     file = os.path.join(folder, "locks")
     with open(file, "wb") as f:
         f.truncate(COUNTS.size * THREADS)
     command = ["env", f"LD_PRELOAD={library}", f"LOCKS_FILE={file}", h5fs, "-f", "-o", f"workers={workers}", path]
     with Mount(command, os.path.join(folder, "mnt-locks")) as m:
-        before, used = counts(file), processor_seconds(m.daemon.pid)
+        before, daemon, other = counts(file), processor_seconds(m.daemon.pid), readers_seconds()
         took = seconds(reader, "whole", m.at("data"), readers)
-        after = counts(file)
-        used = processor_seconds(m.daemon.pid) - used
-    taken, waited, nanoseconds = (b - a for a, b in zip(before, after))
-    return taken, waited, nanoseconds / 1e9, used, took
+        other = readers_seconds() - other
+        daemon = processor_seconds(m.daemon.pid) - daemon
+        taken, waited = (b - a for a, b in zip(before, counts(file)))
+    return taken, waited, daemon, other, took
 
 
 def main():
@@ -56,12 +60,14 @@ def main():
     folder, programs = os.path.abspath(arguments.folder), os.path.abspath(arguments.programs)
     data = Data(folder, 1, os.path.join(programs, "libhdf5"))
     library, reader = (os.path.join(programs, name) for name in ("locks.so", "files"))
-    print("| chunks | workers | readers | seconds | locks a chunk | waited for | waited : processor time |\n|" + " --- |" * 7)
+    cores = len(os.sched_getaffinity(0))
+    print("| chunks | workers | readers | seconds | of the daemon's processors | processors busy | locks a chunk | waited for |\n|" + " --- |" * 8)
     for title, (name, raw, chunks) in DATASETS.items():
         path, size = data.file(name), os.path.getsize(data.file(raw))
-        for workers, readers in sorted({(w, 1) for w in WORKERS} | {(os.cpu_count(), r) for r in READERS} | {(max(WORKERS), max(READERS))}):
-            taken, waited, wait, used, took = measure(os.path.abspath(arguments.h5fs), library, folder, path, workers, readers, reader)
-            print(f"| {title} | {workers} | {readers} | {took:.2f} | {taken / chunks:.2f} | {100 * waited / taken:.2f} % | {100 * wait / used:.2f} % |",
+        for workers, readers in sorted({(w, 1) for w in WORKERS} | {(cores, r) for r in READERS} | {(max(WORKERS), max(READERS))}):
+            taken, waited, daemon, other, took = measure(os.path.abspath(arguments.h5fs), library, folder, path, workers, readers, reader)
+            busy = (daemon + other) / took / cores
+            print(f"| {title} | {workers} | {readers} | {took:.2f} | {daemon:.2f} | {100 * busy:.0f} % | {taken / chunks:.2f} | {100 * waited / taken:.2f} % |",
                   flush=True)
 
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/extents.h"
+#include "base/hash_table.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
@@ -14,6 +15,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -329,8 +331,28 @@ START_TEST(seen_numbers_are_a_set)
 }
 END_TEST
 
+/* Each bucket has 16 bytes. */
+START_TEST(a_table_has_no_more_buckets_than_twice_its_items)
+{
+	enum { ITEMS = 100000 };
+	struct item {
+		uint64_t key;
+		UT_hash_handle hh;
+	} *items = calloc(ITEMS, sizeof *items), *table = NULL;
+
+	for (uint64_t i = 0; i < ITEMS; i++) {
+		items[i].key = 800 * i;
+		HASH_ADD(hh, table, key, sizeof items[i].key, &items[i]);
+		if (i >= ITEMS / 10)
+			ck_assert_uint_le(table->hh.tbl->num_buckets, 2 * i);
+	}
+	HASH_CLEAR(hh, table);
+	free(items);
+}
+END_TEST
+
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
 	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
 	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set,
-	  seen_numbers_are_a_set)
+	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_twice_its_items)
