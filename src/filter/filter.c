@@ -30,8 +30,9 @@ const struct h5_filter_ops h5_filters[] = {
 	{32019, "jpeg", h5_jpeg_decode, h5_jpeg_encode, false, NULL},
 	{32020, "vbz", h5_vbz_decode, h5_vbz_encode, false, NULL},
 	{32022, "bitgroom", h5_quantize_decode, NULL, false, in_place},
-	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
+	{32023, "granular-bitround", h5_quantize_decode, NULL, false, in_place},
 	{32026, "blosc2", h5_blosc2_decode, h5_blosc2_encode, true, NULL},
+	{32032, "bitround", h5_quantize_decode, NULL, false, in_place},
 	{.name = NULL},
 };
 
@@ -40,12 +41,11 @@ static const struct {
 	uint16_t id;
 	const char *name;
 } registered[] = {
-	{257, "hdf4 rle"},     {258, "hdf4 skphuff"}, {259, "hdf4 jpeg"},   {32002, "mafisc"},
-	{32005, "apax"},       {32006, "cbf"},	      {32007, "jpeg-xr"},   {32009, "spdp"},
-	{32010, "lpc-rice"},   {32011, "ccsds-123"},  {32012, "jpeg-ls"},   {32014, "fpzip"},
-	{32016, "b3d"},	       {32017, "sz"},	      {32021, "fapec"},	    {32024, "sz3"},
-	{32025, "delta-rice"}, {32027, "flac"},	      {32028, "h5z-sperr"}, {32029, "terse"},
-	{32030, "ffmpeg"},     {32031, "jpeg2000"},
+	{257, "hzip"},	       {258, "fpzip"},	{32002, "mafisc"},   {32005, "apax"},	   {32006, "cbf"},
+	{32007, "jpeg-xr"},    {32009, "spdp"}, {32010, "lpc-rice"}, {32011, "ccsds-123"}, {32012, "jpeg-ls"},
+	{32014, "fpzip"},      {32016, "b3d"},	{32017, "sz"},	     {32021, "fapec"},	   {32024, "sz3"},
+	{32025, "delta-rice"}, {32027, "flac"}, {32028, "sperr"},    {32029, "terse"},	   {32030, "ffmpeg"},
+	{32031, "jpeg2000"},
 };
 
 const char *h5_filter_name(uint16_t id)

@@ -1,5 +1,5 @@
-/* Filters 32022, BitGroom, and 32023, Granular BitRound: they clear bits of floats before they are stored;
- * there is nothing to decode. */
+/* Filters 32022, BitGroom, 32023, Granular BitRound, and 32032, BitRound: they clear bits of floats before
+ * they are stored; there is nothing to decode. */
 #include "base/error.h"
 #include "filter/filters.h"
 

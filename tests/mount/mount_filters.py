@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Filters that libhdf5 lacks: what others have stored is read, and rows are added. VBZ (32020); those that only clear bits before
-they store (32022, 32023), so that nothing is to decode; Snappy (32003) and JPEG (32019); Blosc2 (32026), which only newer PyTables have."""
+they store (32022, 32023, 32032), so that nothing is to decode; Snappy (32003) and JPEG (32019); Blosc2 (32026), which only newer PyTables have."""
 import io
 import os
 import subprocess
@@ -118,7 +118,7 @@ class Others(MountCase):
         path = self.file("cleared.h5")
         array = numpy.linspace(-3, 300, 60, dtype="<f4").reshape(20, 3)
         array.view("<u4")[...] &= 0xffffe000
-        filters = {"bitgroom": (32022, (3, 4, 0, 0, 0)), "bitround": (32023, (3, 4, 0, 0, 0))}
+        filters = {"bitgroom": (32022, (3, 4, 0, 0, 0)), "granular-bitround": (32023, (3, 4, 0, 0, 0)), "bitround": (32032, (10, 4, 0, 0, 0))}
         with h5py.File(path, "w") as f:
             for name, (number, values) in filters.items():
                 stored(f, name, number, values, array, (5, 3), lambda part: part.tobytes())

@@ -20,6 +20,35 @@ START_TEST(filters_are_found_by_id)
 }
 END_TEST
 
+/* As the registry of the HDF Group has them, in small letters. */
+START_TEST(registered_filters_have_names)
+{
+	static const struct {
+		uint16_t id;
+		const char *name;
+	} some[] = {{257, "hzip"},
+		    {258, "fpzip"},
+		    {305, "lzo"},
+		    {32000, "lzf"},
+		    {32014, "fpzip"},
+		    {32022, "bitgroom"},
+		    {32023, "granular-bitround"},
+		    {32028, "sperr"},
+		    {32031, "jpeg2000"},
+		    {32032, "bitround"}};
+
+	for (unsigned i = 0; i < sizeof some / sizeof *some; i++)
+		ck_assert_str_eq(h5_filter_name(some[i].id), some[i].name);
+	for (uint16_t id = 32000; id <= 32032; id++) {
+		ck_assert_msg(h5_filter_name(id), "%u", id);
+		for (uint16_t other = 32000; other < id; other++)
+			ck_assert_str_ne(h5_filter_name(id), h5_filter_name(other));
+	}
+	ck_assert_ptr_null(h5_filter_name(32033));
+	ck_assert_ptr_null(h5_filter_name(40000));
+}
+END_TEST
+
 START_TEST(chunks_of_libhdf5_are_decoded)
 {
 	ck_assert_uint_ge(samples_are_decoded("filter.list"), 14);
@@ -310,11 +339,11 @@ END_TEST
 
 START_TEST(quantized_floats_are_stored_as_they_are)
 {
-	static const uint16_t ids[] = {32022, 32023};
+	static const uint16_t ids[] = {32022, 32023, 32032};
 	const float stored[2] = {0.5f, -3.25f};
 	struct h5_filter_buf buf;
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
 		ck_assert_int_eq(decode(ids[i], NULL, 0, stored, sizeof stored, sizeof stored, &buf), 0);
 		ck_assert_uint_eq(buf.size, sizeof stored);
 		ck_assert_mem_eq(buf.data, stored, sizeof stored);
@@ -440,11 +469,11 @@ START_TEST(nbit_descriptions_are_checked)
 }
 END_TEST
 
-UNIT_MAIN("filter", filters_are_found_by_id, chunks_of_libhdf5_are_decoded, output_stops_at_the_limit,
-	  truncated_chunks_are_seen, damaged_chunks_do_no_harm, deflate_bombs_stop_and_trailing_bytes_pass,
-	  zlib_streams_are_checked, zlib_headers_are_checked, zlib_reads_what_was_deflated,
-	  fletcher32_sums_all_lengths, fletcher32_takes_swapped_halves_and_refuses_damage,
-	  shuffle_keeps_the_rest_at_the_end, shuffle_takes_elements_of_all_sizes,
-	  any_part_of_a_shuffle_can_be_undone, quantized_floats_are_stored_as_they_are,
-	  lzf_copies_what_overlaps, lzf_references_stay_inside, scaleoffset_fill_values_are_all_ones,
-	  nbit_descriptions_are_checked)
+UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chunks_of_libhdf5_are_decoded,
+	  output_stops_at_the_limit, truncated_chunks_are_seen, damaged_chunks_do_no_harm,
+	  deflate_bombs_stop_and_trailing_bytes_pass, zlib_streams_are_checked, zlib_headers_are_checked,
+	  zlib_reads_what_was_deflated, fletcher32_sums_all_lengths,
+	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
+	  shuffle_takes_elements_of_all_sizes, any_part_of_a_shuffle_can_be_undone,
+	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
+	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)
