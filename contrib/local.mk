@@ -1,4 +1,4 @@
-EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/install-deps contrib/judges contrib/spec-coverage contrib/suites contrib/test-all contrib/try
+EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/h5wasm contrib/install-deps contrib/judges contrib/spec-coverage contrib/suites contrib/test-all contrib/try
 TESTS += contrib/check-layers contrib/spec-coverage
 
 # For contrib/test-all.

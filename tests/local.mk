@@ -240,6 +240,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_paged.py \
 	tests/mount/mount_paged_append.py \
 	tests/mount/mount_pages.py \
+	tests/mount/mount_plugins.py \
 	tests/mount/mount_partial_rows.py \
 	tests/mount/mount_posix.py \
 	tests/mount/mount_posix_names.py \
@@ -322,6 +323,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/shared_tables.py \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \
+	tests/judge/h5wasm.mjs \
 	tests/judge/judges.py \
 	tests/judge/dataset_create_judge.py \
 	tests/judge/dataset_write_cuts.py \
