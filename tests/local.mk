@@ -31,6 +31,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
 	tests/unit/check_filter_list \
+	tests/unit/check_family \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_grants \
@@ -487,6 +488,7 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
+	tests/unit/check_family \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_group_faults \
 	tests/unit/check_group_write \
