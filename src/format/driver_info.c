@@ -68,6 +68,20 @@ static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
 	return rc;
 }
 
+/* `length`: with the NUL. */
+static int decode_folder(struct h5_reader *r, uint64_t length, char folder[H5_DRIVER_FOLDER_SIZE])
+{
+	if (!length)
+		return 0;
+	if (length > H5_DRIVER_FOLDER_SIZE || length > h5_reader_left(r) ||
+	    memchr(r->p, 0, (size_t)length) != r->p + length - 1)
+		return h5_fail(-EUCLEAN, h5_reader_address(r),
+			       "driver information: folder of the configuration");
+	memcpy(folder, r->p, (size_t)length);
+	h5_reader_skip(r, (size_t)length);
+	return 0;
+}
+
 /* Information of the subfiling driver. Not in the specification: see libhdf5's H5FDsubfiling.
  *
  *   offset  size  field
@@ -76,18 +90,19 @@ static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
  *        8     4  1: the subfiles belong to I/O concentrators
  *       12     8  bytes of a stripe, signed
  *       20     8  number of subfiles, signed
- *       28     8  bytes of the name below; 0: the configuration file lies beside the stub
- *       36        name of the folder of the configuration file, NUL-terminated; then information on the
- * driver of the subfiles */
+ *       28     8  bytes N of the name below, NUL included; 0: the configuration file lies beside the stub
+ *       36     N  name of the folder of the configuration file, NUL-terminated
+ *       36+N      information on the driver of the subfiles */
 static int decode_subfiling(struct h5_reader *r, struct h5_driver_info *info)
 {
 	uint32_t magic = h5_read_u32(r), version = h5_read_u32(r);
+	uint64_t length;
 
 	info->driver = H5_DRIVER_SUBFILING;
 	h5_reader_skip(r, 4);
 	info->stripe_size = h5_read_u64(r);
 	info->subfiles = h5_read_u64(r);
-	h5_reader_skip(r, 8);
+	length = h5_read_u64(r);
 	if (r->err)
 		return 0;
 	if (magic != 0xfed01331)
@@ -101,7 +116,7 @@ static int decode_subfiling(struct h5_reader *r, struct h5_driver_info *info)
 	if (!info->subfiles || info->subfiles > INT64_MAX)
 		return h5_fail(-EUCLEAN, r->address, "driver information: %jd subfiles",
 			       (intmax_t)info->subfiles);
-	return 0;
+	return decode_folder(r, length, info->folder);
 }
 
 static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5_driver_info *info)

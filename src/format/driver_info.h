@@ -8,10 +8,11 @@
 #include <stdint.h>
 
 enum {
-	H5_DRIVER_MEMBERS_MAX = 6,     /* most members of the multi driver: one for each kind of data */
-	H5_DRIVER_BLOCK_HEAD = 16,     /* bytes before the information in a block */
-	H5_DRIVER_BLOCK_MAX = 1024,    /* most bytes of a driver information block */
-	H5_DRIVER_NAME_SIZE = 255 + 1, /* most bytes of a member's name, NUL included */
+	H5_DRIVER_MEMBERS_MAX = 6,	  /* most members of the multi driver: one for each kind of data */
+	H5_DRIVER_BLOCK_HEAD = 16,	  /* bytes before the information in a block */
+	H5_DRIVER_BLOCK_MAX = 5000,	  /* most bytes of a driver information block */
+	H5_DRIVER_NAME_SIZE = 255 + 1,	  /* most bytes of a member's name, NUL included */
+	H5_DRIVER_FOLDER_SIZE = 4095 + 1, /* most bytes of the folder's name, NUL included */
 };
 
 enum h5_driver {
@@ -32,6 +33,8 @@ struct h5_driver_info {
 	unsigned members;				       /* multi */
 	struct h5_driver_member member[H5_DRIVER_MEMBERS_MAX]; /* the first holds the superblock */
 	uint64_t stripe_size, subfiles;			       /* subfiling (subfiling.h): both at least 1 */
+	/* subfiling: the folder of the configuration file; "": that of the file itself */
+	char folder[H5_DRIVER_FOLDER_SIZE];
 };
 
 int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);

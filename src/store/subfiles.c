@@ -22,6 +22,7 @@ struct set {
 	struct h5_members *members;
 	const char *base;   /* name of the file; borrowed */
 	struct h5_io *stub; /* borrowed */
+	const char *folder; /* that the stub names: of the configuration; "": none; borrowed */
 	uint64_t number;    /* inode number in the names */
 	struct h5_subfiling_config config;
 };
@@ -106,15 +107,11 @@ static const char *find_mark(const char *name)
 
 /* ---- which set ---- */
 
-/* Opens the file of that name beside the stub; frees the name. */
-static int open_beside(const struct set *set, char *name, struct h5_io **io)
+/* Opens the file of that name beside the stub. */
+static int open_beside(const struct set *set, const char *name, struct h5_io **io)
 {
-	int rc = name ? h5_folder_open_beside(set->members->folder, set->members->path, name,
-					      is_guarded(set) ? set->stub : NULL, false, io)
-		      : -ENOMEM;
-
-	free(name);
-	return rc;
+	return h5_folder_open_beside(set->members->folder, set->members->path, name,
+				     is_guarded(set) ? set->stub : NULL, false, io);
 }
 
 /* Finds the inode number of all files beside the stub that have names of its set. -ENOENT: there are none, or
@@ -160,14 +157,43 @@ static int list_numbers(struct set *set)
 	return rc;
 }
 
+/* Opens a file of the set in a folder that a file names, as other files that a file names; "": in none. */
+static int open_elsewhere(const struct set *set, const char *folder, const char *name, struct h5_io **io)
+{
+	const char *path = set->members->path;
+	int before = folder[0] == '/' ? 0 : (int)(set->base - path), rc;
+	char *all;
+
+	if (!folder[0] || is_guarded(set))
+		return -ENOENT;
+	if (asprintf(&all, "%.*s%s/%s", before, path, folder, name) < 0)
+		return -ENOMEM;
+	rc = h5_folder_open_member(set->members->folder, all, false, io);
+	free(all);
+	return rc;
+}
+
+/* Opens it beside the stub, or else in that folder. */
+static int open_in_either(const struct set *set, const char *folder, const char *name, struct h5_io **io)
+{
+	int rc = open_beside(set, name, io);
+
+	return is_missing(rc) ? open_elsewhere(set, folder, name, io) : rc;
+}
+
 /* True: the set of that inode number is there, by its configuration or by its first subfile. */
 static int is_there(struct set *set, uint64_t subfiles, bool *there)
 {
 	struct h5_io *io = NULL;
-	int rc = open_beside(set, config_name(set, set->number), &io);
+	char *name = config_name(set, set->number);
+	int rc = name ? open_in_either(set, set->folder, name, &io) : -ENOMEM;
 
-	if (is_missing(rc) && subfiles && subfiles <= H5_MEMBERS_MAX)
-		rc = open_beside(set, subfile_name(set, 0, (unsigned)subfiles), &io);
+	free(name);
+	if (is_missing(rc) && subfiles && subfiles <= H5_MEMBERS_MAX) {
+		name = subfile_name(set, 0, (unsigned)subfiles);
+		rc = name ? open_beside(set, name, &io) : -ENOMEM;
+		free(name);
+	}
 	*there = !rc;
 	h5_io_close(io);
 	return is_missing(rc) ? 0 : rc;
@@ -207,7 +233,7 @@ static int load_config(struct set *set, const struct h5_driver_info *info)
 	bool sure = info->driver == H5_DRIVER_SUBFILING;
 	struct h5_io *io = NULL;
 	char *name = config_name(set, set->number);
-	int rc = open_beside(set, name ? strdup(name) : NULL, &io);
+	int rc = name ? open_in_either(set, set->folder, name, &io) : -ENOMEM;
 
 	if (is_missing(rc))
 		rc = sure ? 0 : h5_fail(-EIO, H5_UNDEF, "the size of the stripes is not known");
@@ -228,28 +254,10 @@ static int load_config(struct set *set, const struct h5_driver_info *info)
 
 /* ---- the subfiles ---- */
 
-/* Opens a subfile in the folder that the configuration names, as other files that a file names. */
-static int open_elsewhere(const struct set *set, const char *name, struct h5_io **io)
-{
-	const char *path = set->members->path, *folder = set->config.folder;
-	int before = folder[0] == '/' ? 0 : (int)(set->base - path), rc;
-	char *all;
-
-	if (!folder[0] || is_guarded(set))
-		return -ENOENT;
-	if (asprintf(&all, "%.*s%s/%s", before, path, folder, name) < 0)
-		return -ENOMEM;
-	rc = h5_folder_open_member(set->members->folder, all, false, io);
-	free(all);
-	return rc;
-}
-
 static int open_one(const struct set *set, struct h5_io_member *subfile)
 {
-	int rc = open_beside(set, strdup(subfile->name), &subfile->io);
+	int rc = open_in_either(set, set->config.folder, subfile->name, &subfile->io);
 
-	if (is_missing(rc))
-		rc = open_elsewhere(set, subfile->name, &subfile->io);
 	return is_missing(rc) ? 0 : h5_fail_in(rc, "%s", subfile->name);
 }
 
@@ -301,8 +309,8 @@ static int fail_without(const struct set *set, bool sure)
 			       (int)(mark - set->base), set->base);
 	return sure ? h5_fail(-EIO, H5_UNDEF,
 			      "a stub of the subfiling driver, without its subfiles (%s" MARK
-			      "...) beside it",
-			      set->base)
+			      "...) beside it%s%s",
+			      set->base, set->folder[0] ? ", or their configuration in " : "", set->folder)
 		    : 0;
 }
 
@@ -310,7 +318,10 @@ int h5_subfiles_open(struct h5_members *members, const struct h5_driver_info *in
 		     struct h5_driver_info *said, struct h5_io **io)
 {
 	const char *slash = strrchr(members->path, '/');
-	struct set set = {.members = members, .base = slash ? slash + 1 : members->path, .stub = *io};
+	struct set set = {.members = members,
+			  .base = slash ? slash + 1 : members->path,
+			  .stub = *io,
+			  .folder = info->folder};
 	bool sure = info->driver == H5_DRIVER_SUBFILING;
 	int rc;
 

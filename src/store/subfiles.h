@@ -13,6 +13,9 @@
  * A copy of a stub has another inode number than the names of its subfiles. So if none have its number, those
  * of another one are taken, if all that are beside it have the same.
  *
+ * The configuration is beside the stub, or in the folder that the stub names; the subfiles are beside the
+ * stub, or in the folder that the configuration names.
+ *
  * A subfile that cannot be opened is missing; -EWOULDBLOCK if one is locked by a writer; -EIO: all are
  * missing; -ENOTSUP: several sets, too many subfiles, or a URL. With H5_EXTERNAL_NONE only files of the
  * stub's owner and permissions are opened, and only beside it. */

@@ -363,6 +363,51 @@ class Elsewhere(SubfilingCase):
             os.symlink(name, self.file("here", os.path.basename(name)))
         self.assertRefused("are missing", 4, options="external=beneath")
 
+    def put_configuration(self, folder, name=None):
+        """The stub names the folder of the configuration, which says that the subfiles are in another."""
+        os.makedirs(self.file("there", "sub"), exist_ok=True)
+        os.makedirs(self.file(folder), exist_ok=True)
+        self.remove()
+        content = self.content(1000, 3, folder=name or self.file(folder).encode())
+        paths = spread(content, self.stub, 1000, 3, folder=self.file("there", "sub"))
+        config = self.config()
+        os.rename(config, self.file(folder, os.path.basename(config)))
+        return paths, self.file(folder, os.path.basename(config))
+
+    def test_a_configuration_elsewhere(self):
+        for name in None, b"there", b"./there/sub/..":
+            self.put_configuration("there", name)
+            self.assertShown()
+            self.assertShown(options="external=any")
+            self.assertRefused("without its subfiles .* or their configuration in ", 4, options="external=none")
+        # One beside it counts first.
+        paths, config = self.put_configuration("there")
+        shutil.copy(config, self.file(os.path.basename(config)))
+        write(config, b"nonsense")
+        self.assertShown()
+        os.remove(self.config())
+        self.assertRefused("stripe_size is missing", 4)
+        # The stub says all, and its subfiles are beside it.
+        os.remove(config)
+        for path in paths:
+            os.rename(path, self.file(os.path.basename(path)))
+        self.assertShown()
+
+    def test_a_configuration_outside(self):
+        os.mkdir(self.file("here"))
+        self.stub = self.file("here", "f.h5")
+        for name in None, b"../there":
+            self.put_configuration("there", name)
+            for options in None, "external=none":
+                self.assertRefused("without its subfiles .* or their configuration in ", 4, options=options)
+            self.assertShown(options="external=any")
+        for name in b"/", b"\1", b"x" * 4095, b"/dev/null":
+            self.put_configuration("there", name)
+            self.assertRefused("without its subfiles", 4, options="external=any")
+        for name in b"x\0y", b"x" * 4096:
+            self.put_configuration("there", name)
+            self.assertRefused("driver information", 4)
+
     def test_guarded(self):
         paths = self.put()
         self.assertShown(options="external=none")

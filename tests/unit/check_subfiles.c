@@ -15,16 +15,17 @@ static const uint8_t stored[] = {0x31, 0x13, 0xd0, 0xfe, 1, 0, 0, 0, 1, 0, 0,	 0
 				 0,    0,    4,	   0,	 0, 0, 0, 0, 0, 0, 'd',	 'i',  'r',
 				 0,    'I',  'O',  'C',	 0, 0, 0, 0, 0, 0, 0x31, 0x13, 0xd2};
 
-enum { FIXED = 36 }; /* bytes before the folder */
+enum { FIXED = 36, LENGTH = 28 }; /* bytes before the folder, and before its length */
 
 /* The error of decoding n bytes as a message. */
 static int decode(const uint8_t *data, size_t n, struct h5_driver_info *info)
 {
-	uint8_t message[128] = {0};
+	uint8_t message[H5_DRIVER_BLOCK_MAX + 11] = {0};
 	struct h5_reader r;
 
 	memcpy(message + 1, "Subfilin", 8);
 	message[9] = (uint8_t)n;
+	message[10] = (uint8_t)(n >> 8);
 	memcpy(message + 11, data, n);
 	r = h5_reader_init(message, 11 + n, 0, 8, 8);
 	return h5_driver_info_message_decode(&r, info);
@@ -39,16 +40,17 @@ START_TEST(driver_information)
 	ck_assert_int_eq(info.driver, H5_DRIVER_SUBFILING);
 	ck_assert_uint_eq(info.stripe_size, 4096);
 	ck_assert_uint_eq(info.subfiles, 3);
-	for (size_t n = 0; n < FIXED; n++)
+	ck_assert_str_eq(info.folder, "dir");
+	for (size_t n = 0; n < FIXED + 4; n++)
 		ck_assert_int_eq(decode(stored, n, &info), -EUCLEAN);
-	ck_assert_int_eq(decode(stored, FIXED, &info), 0);
-	/* The magic number, the version; numbers that are negative, and 0. */
+	ck_assert_int_eq(decode(stored, FIXED + 4, &info), 0);
+	/* The magic number, the version; numbers that are negative or too large, and 0. */
 	for (size_t i = 0; i < FIXED; i++) {
 		memcpy(data, stored, sizeof data);
 		data[i] |= 0x80;
 		ck_assert_int_eq(decode(data, sizeof data, &info), i < 4 ? data[i] == stored[i] ? 0 : -EUCLEAN
 								   : i < 8		? -ENOTSUP
-								   : i == 19 || i == 27 ? -EUCLEAN
+								   : i == 19 || i >= 27 ? -EUCLEAN
 											: 0);
 	}
 	for (size_t i = 0; i < 2; i++) {
@@ -56,6 +58,36 @@ START_TEST(driver_information)
 		data[i ? 20 : 13] = 0;
 		ck_assert_int_eq(decode(data, sizeof data, &info), -EUCLEAN);
 	}
+}
+END_TEST
+
+START_TEST(folders)
+{
+	static const struct {
+		uint8_t length;
+		int rc;
+		const char *folder;
+	} cases[] = {{0, 0, ""}, {3, -EUCLEAN, NULL}, {4, 0, "dir"}, {5, -EUCLEAN, NULL}};
+	static uint8_t data[FIXED + H5_DRIVER_FOLDER_SIZE + 1];
+	struct h5_driver_info info;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		memcpy(data, stored, sizeof stored);
+		data[LENGTH] = cases[i].length;
+		ck_assert_int_eq(decode(data, sizeof stored, &info), cases[i].rc);
+		if (!cases[i].rc)
+			ck_assert_str_eq(info.folder, cases[i].folder);
+	}
+	/* The longest, and one byte more. */
+	memset(data + FIXED, 'x', H5_DRIVER_FOLDER_SIZE);
+	data[LENGTH] = 0;
+	data[LENGTH + 1] = H5_DRIVER_FOLDER_SIZE >> 8;
+	data[FIXED + H5_DRIVER_FOLDER_SIZE - 1] = 0;
+	ck_assert_int_eq(decode(data, FIXED + H5_DRIVER_FOLDER_SIZE, &info), 0);
+	ck_assert_uint_eq(strlen(info.folder), H5_DRIVER_FOLDER_SIZE - 1);
+	data[FIXED + H5_DRIVER_FOLDER_SIZE - 1] = 'x';
+	data[LENGTH] = 1;
+	ck_assert_int_eq(decode(data, sizeof data, &info), -EUCLEAN);
 }
 END_TEST
 
@@ -268,5 +300,5 @@ START_TEST(huge_stripes)
 }
 END_TEST
 
-UNIT_MAIN("subfiles", driver_information, configurations, stripes, a_missing_subfile, a_short_subfile,
-	  huge_stripes)
+UNIT_MAIN("subfiles", driver_information, folders, configurations, stripes, a_missing_subfile,
+	  a_short_subfile, huge_stripes)
