@@ -123,6 +123,88 @@ class MembersWrite(MountCase):
             numpy.testing.assert_array_equal(f["rows"], rows(0, 4000))
             self.assertIn("made", f)
 
+    def test_a_journal_elsewhere(self):
+        journals = self.file("journals")
+        os.mkdir(journals)
+        for libver in "earliest", "latest":
+            first = self.make(libver)
+            with Mount(first, options=f"rw,journal={journals}") as m:
+                self.append(m, 5, 3000)
+                os.mkdir(m.at("made"))
+                os.sync()
+                self.append(m, 3000, 3500)
+                m.kill()
+            self.assertEqual(len(os.listdir(journals)), 1)
+            before = {name: read(name) for name in glob.glob(self.file("*.h5")) + glob.glob(self.file("journals", "*"))}
+            for options in None, f"journal={journals}":
+                with Mount(first, options=options) as m:
+                    self.assertIn("made", os.listdir(m.path))
+                    self.assertEqual(read(m.at("rows"))[:36 * 3000], rows(0, 3000).tobytes())
+            self.assertEqual({name: read(name) for name in before}, before)
+            with Mount(first, options=f"rw,journal={journals}") as m:
+                self.append(m, os.path.getsize(m.at("rows")) // 36, 4000)
+            self.assertEqual((os.listdir(journals), glob.glob(self.file("*journal"))), ([], []))
+            with self.open() as f:
+                numpy.testing.assert_array_equal(f["rows"], rows(0, 4000))
+                self.assertIn("made", f)
+            self.assertEqual(subprocess.run([H5FS, "--check", first], capture_output=True).returncode, 0)
+            for old in glob.glob(self.file("family*")):
+                os.remove(old)
+
+    def test_in_a_folder(self):
+        """Its first member is the directory of all; what begins as no HDF5 file does is shown as it is."""
+        os.makedirs(self.file("top", "sub"))
+        for name in ("top", "family_%05d.h5"), ("top", "sub", "other%d.h5"):
+            with h5py.File(self.file(*name), "w", driver="family", memb_size=SIZE) as f:
+                f.create_dataset("rows", data=rows(0, 5), maxshape=(None, WIDTH), chunks=(8, WIDTH))
+        with Mount(self.file("top"), options="rw") as m:
+            for first in ("family_00000.h5",), ("sub", "other0.h5"):
+                with open(m.at(*first, "rows"), "ab", buffering=0) as f:
+                    f.write(rows(5, 2000).tobytes())
+                os.mkdir(m.at(*first, "made"))
+                os.sync()
+                self.assertEqual(read(m.at(*first, "rows")), rows(0, 2000).tobytes())
+            self.assertEqual(read(m.at("family_00001.h5")), read(self.file("top", "family_00001.h5")))
+            self.assertTrue(os.path.isfile(m.at("sub", "other3.h5")))
+            self.assertErrno(errno.EROFS, open, m.at("family_00001.h5"), "r+b")
+        for name, count in (("family_%05d.h5", "family_?????.h5"), (os.path.join("sub", "other%d.h5"), os.path.join("sub", "other*.h5"))):
+            self.assertGreater(len(glob.glob(self.file("top", count))), 5)
+            with h5py.File(self.file("top", name), driver="family", memb_size=SIZE) as f:
+                numpy.testing.assert_array_equal(f["rows"], rows(0, 2000))
+                self.assertIn("made", f)
+        self.assertEqual(glob.glob(self.file("top", "**", "*journal"), recursive=True), [])
+
+    def test_free_space_that_is_kept_track_of(self):
+        """It is used, and what is left is told; libhdf5 uses that."""
+        first = self.make("latest", fs_strategy="fsm", fs_persist=True)
+        with h5py.File(self.file(NAME), "r+", driver="family", memb_size=SIZE, libver="latest") as f:
+            f["gone"] = numpy.full(100_000, 7, "u1")
+            f["last"] = numpy.arange(5000)
+        with h5py.File(self.file(NAME), "r+", driver="family", memb_size=SIZE, libver="latest") as f:
+            del f["gone"]
+        size = sum(self.sizes())
+        with Mount(first, options="rw") as m:
+            write(m.at("new"), b"x" * 60_000)
+            self.append(m, 5, 300)
+            os.remove(m.at("group", "old"))
+        self.assertLess(sum(self.sizes()), size + 20_000)
+        with self.open() as f:
+            told = f.id.get_freespace()
+            self.assertEqual(f["new"][()].tobytes(), b"x" * 60_000)
+            self.assertEqual(f["last"][:].tolist(), list(range(5000)))
+            numpy.testing.assert_array_equal(f["rows"], rows(0, 300))
+        run = subprocess.run([H5FS, "--check", first], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertGreater(told, 20_000)
+        self.assertEqual(told, int(run.stdout.split("nothing refers to ")[1].split()[0]))
+        size = sum(self.sizes())
+        with h5py.File(self.file(NAME), "r+", driver="family", memb_size=SIZE, libver="latest") as f:
+            f["more"] = numpy.full(20_000, 5, "u1")
+        self.assertLess(sum(self.sizes()), size + 10_000)
+        with self.open() as f:
+            self.assertTrue((f["more"][:] == 5).all())
+            numpy.testing.assert_array_equal(f["rows"], rows(0, 300))
+
     def assertRefused(self, first, words):
         before = {name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*.h5")))}
         _, said = refusal(first, options="rw")
