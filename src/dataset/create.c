@@ -426,7 +426,7 @@ static int put_messages(const struct messages *m, uint64_t address)
 	if (rc > 0)
 		rc = h5_header_rewrite(m->file, address, list, count, H5_STAGE_OBJECT + 1);
 	if (!rc && replaced.count)
-		rc = h5_shared_table_drop(m->file, address, replaced.uses, replaced.count);
+		rc = h5_shared_table_drop(m->file, address, replaced.uses, replaced.count, NULL, NULL);
 	free(list);
 	free(replaced.uses);
 	h5_header_release(&header);

@@ -86,6 +86,8 @@ struct gathering {
 	size_t use_count, use_capacity;
 	struct h5_shared_use *shared; /* messages in the file's heaps of shared messages: one for each use */
 	size_t shared_count, shared_capacity;
+	/* Committed datatypes of attributes of which an index knows are gathered, too. */
+	bool all_types;
 	struct h5_seen seen; /* addresses of objects that were gathered */
 };
 
@@ -145,8 +147,9 @@ static int sort(struct gathering *g)
 	return 0;
 }
 
-static int gather_use(struct gathering *g, uint64_t type)
+static int gather_use(void *arg, uint64_t type)
 {
+	struct gathering *g = arg;
 	int rc = h5_array_reserve(&g->uses, &g->use_capacity, g->use_count + 1, NULL);
 
 	if (!rc)
@@ -230,7 +233,8 @@ static int gather_attributes(struct gathering *g, const struct h5_object *object
 	return rc || !storage.is_dense ? rc : h5_named_iterate_dense(&storage, gather_dense_attribute, g);
 }
 
-/* A message in the header, of which an index knows. What an attribute uses goes with the record. */
+/* A message in the header, of which an index knows. What an attribute uses goes with the record: other
+ * headers may have an equal one, and all of them count as one use of its datatype. */
 static int gather_tracked(struct gathering *g, const struct h5_message *message)
 {
 	const struct h5_shared_use use = {
@@ -238,7 +242,7 @@ static int gather_tracked(struct gathering *g, const struct h5_message *message)
 	uint64_t type = H5_UNDEF;
 	int rc = gather_shared(g, &use);
 
-	if (!rc && message->type == H5_MSG_ATTRIBUTE)
+	if (!rc && g->all_types && message->type == H5_MSG_ATTRIBUTE)
 		rc = h5_attribute_committed(h5_message_reader(g->file, message), &type);
 	return rc || type == H5_UNDEF ? rc : gather_use(g, type);
 }
@@ -439,7 +443,7 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 	if (!rc)
 		rc = give_up_values(g, object);
 	if (!rc)
-		rc = h5_shared_table_drop_header(g->file, address, g->shared, g->shared_count);
+		rc = h5_shared_table_drop_header(g->file, address, g->shared, g->shared_count, gather_use, g);
 	g->shared_count = 0;
 	h5_file_put(g->file, ref);
 	h5_tx_forget(g->file, address);
@@ -572,7 +576,7 @@ int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *v
 
 int h5_object_uses(struct h5_file *file, uint64_t address, const struct h5_use_visits *visits, void *arg)
 {
-	struct gathering g = {.file = file};
+	struct gathering g = {.file = file, .all_types = true};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, address, &ref, &object);

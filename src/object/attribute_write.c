@@ -317,8 +317,9 @@ static int find_uses(struct h5_file *file, uint64_t object, const char *name, st
 }
 
 /* A datatype without names that nothing else uses would have to go. It stays, as nobody removes it here. */
-static int drop_committed(struct h5_file *file, uint64_t type)
+static int drop_committed(void *arg, uint64_t type)
 {
+	struct h5_file *file = arg;
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 	uint32_t count = 0;
@@ -336,7 +337,9 @@ static int drop_uses(struct h5_file *file, uint64_t object, const struct uses *u
 {
 	int rc = uses->type == H5_UNDEF ? 0 : drop_committed(file, uses->type);
 
-	return rc || !uses->count ? rc : h5_shared_table_drop(file, object, uses->shared, uses->count);
+	return rc || !uses->count
+		       ? rc
+		       : h5_shared_table_drop(file, object, uses->shared, uses->count, drop_committed, file);
 }
 
 /* In a unit. */

@@ -55,7 +55,7 @@ static int make_own(struct h5_file *file, uint64_t address, const struct h5_mess
 	new.size = (size_t)(body.reader.end - body.reader.p);
 	rc = h5_header_set(file, address, old, &new);
 	if (!rc)
-		rc = h5_shared_table_drop(file, address, &use, 1);
+		rc = h5_shared_table_drop(file, address, &use, 1, NULL, NULL);
 	h5_message_release(file, &body);
 	return rc;
 }

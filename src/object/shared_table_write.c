@@ -10,6 +10,7 @@
 #include "object/fractal_heap_write.h"
 #include "store/extension.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ struct drop {
 	bool header_goes;
 	struct h5_shared_use *uses; /* owned; a use that is found is taken out */
 	size_t count, capacity;
+	uint64_t *types; /* owned: committed datatypes, one for each use by an attribute that goes */
+	size_t type_count, type_capacity;
 	struct h5_shared_table_message where;
 	struct h5_shared_table table;
 	uint8_t *bytes; /* of the table; owned */
@@ -98,12 +101,29 @@ static int take_uses(struct drop *d, const struct h5_shared_record *record, uint
 	return 0;
 }
 
+/* What the attribute has used goes. */
+static int add_parts_of(struct drop *d, struct h5_reader attribute)
+{
+	struct h5_shared_use parts[2];
+	unsigned count = h5_attribute_shared(attribute, parts);
+	uint64_t type = H5_UNDEF;
+	int rc = h5_array_reserve(&d->uses, &d->capacity, d->count + count, NULL);
+
+	for (unsigned i = 0; i < count && !rc; i++)
+		d->uses[d->count++] = parts[i];
+	/* If it is damaged, nobody knows its type. */
+	if (!rc && !h5_attribute_committed(attribute, &type) && type != H5_UNDEF) {
+		rc = h5_array_reserve(&d->types, &d->type_capacity, d->type_count + 1, NULL);
+		if (!rc)
+			d->types[d->type_count++] = type;
+	}
+	return rc;
+}
+
 /* A message that was used so goes: if it is an attribute, it has used others. */
 static int add_parts(struct drop *d, const struct h5_shared_use *use)
 {
 	struct h5_heap_object message = {0};
-	struct h5_shared_use parts[2];
-	unsigned count;
 	int rc = 0;
 
 	if (use->type != H5_MSG_ATTRIBUTE)
@@ -111,15 +131,10 @@ static int add_parts(struct drop *d, const struct h5_shared_use *use)
 	if (!use->body)
 		rc = h5_fractal_heap_get(d->file, d->table.indexes[d->now].heap, use->id, H5_SHARED_ID_SIZE,
 					 &message);
-	if (rc)
-		return rc;
-	count = h5_attribute_shared(h5_file_reader(d->file, use->body ? use->body : message.data,
-						   use->body ? use->size : message.size, H5_UNDEF),
-				    parts);
+	if (!rc)
+		rc = add_parts_of(d, h5_file_reader(d->file, use->body ? use->body : message.data,
+						    use->body ? use->size : message.size, H5_UNDEF));
 	h5_heap_object_release(&message);
-	rc = h5_array_reserve(&d->uses, &d->capacity, d->count + count, NULL);
-	for (unsigned i = 0; i < count && !rc; i++)
-		d->uses[d->count++] = parts[i];
 	return rc;
 }
 
@@ -361,8 +376,18 @@ static int drop_all(struct drop *d)
 	return rc || !d->changed ? rc : put_table(d);
 }
 
+static int drop_types(const struct drop *d, h5_type_drop *drop_type, void *arg)
+{
+	int rc = 0;
+
+	assert(drop_type || !d->type_count);
+	for (size_t i = 0; i < d->type_count && !rc; i++)
+		rc = drop_type(arg, d->types[i]);
+	return rc;
+}
+
 static int drop(struct h5_file *file, uint64_t header, bool header_goes, const struct h5_shared_use *uses,
-		size_t count)
+		size_t count, h5_type_drop *drop_type, void *arg)
 {
 	struct drop d = {.file = file, .header = header, .header_goes = header_goes};
 	int rc;
@@ -378,23 +403,26 @@ static int drop(struct h5_file *file, uint64_t header, bool header_goes, const s
 		d.count = count;
 		rc = h5_unit_begin(file);
 	}
-	if (!rc)
-		rc = h5_unit_end(file, drop_all(&d));
+	if (!rc) {
+		rc = drop_all(&d);
+		rc = h5_unit_end(file, rc ? rc : drop_types(&d, drop_type, arg));
+	}
 	free(d.uses);
+	free(d.types);
 	free(d.bytes);
 	return rc == -ENODATA ? 0 : rc;
 }
 
 int h5_shared_table_drop(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
-			 size_t count)
+			 size_t count, h5_type_drop *drop_type, void *arg)
 {
-	return drop(file, header, false, uses, count);
+	return drop(file, header, false, uses, count, drop_type, arg);
 }
 
 int h5_shared_table_drop_header(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
-				size_t count)
+				size_t count, h5_type_drop *drop_type, void *arg)
 {
-	return drop(file, header, true, uses, count);
+	return drop(file, header, true, uses, count, drop_type, arg);
 }
 
 int h5_shared_use_of(const struct h5_file *file, const struct h5_message *message, struct h5_shared_use *use)

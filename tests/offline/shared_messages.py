@@ -11,10 +11,32 @@ import h5py
 import numpy
 
 from mountlib import lookup3
-from shared_tables import FILES, add, make, messages, records
+from shared_tables import ATTRIBUTE, FILES, add, make, messages, records
 
 SHELL = os.environ.get("H5FS_VFS_SHELL", "tests/lib/vfs_shell")
 H5FS = os.environ.get("H5FS", "src/h5fs")
+
+TYPED = [f"typed{i}" for i in range(6)]
+
+
+def add_typed(f):
+    """Objects with attributes of two committed datatypes, `kept` and one that has no name any more. The first object has the messages that
+    the others share; each has one of its own, too; the last two have dense storage."""
+    f["kept"], f["last"] = numpy.dtype("<i4"), numpy.dtype("<f8")
+    kept, last = f["kept"], f["last"]
+    for i, name in enumerate(TYPED):
+        attrs = f.create_dataset(name, data=numpy.arange(3, dtype="<i4"), dtype=kept).attrs
+        attrs.create("same", numpy.arange(20), dtype=kept)
+        attrs.create("own", numpy.arange(20) + i + 1, dtype=kept)
+        attrs.create("last", numpy.arange(20), dtype=last)
+        for k in range(12 if i > 3 else 0):
+            attrs.create(f"a{k}", numpy.arange(20 + k % 3), dtype=kept)
+    del f["last"]
+
+
+def uses_of_kept(path):
+    with h5py.File(path) as f:
+        return h5py.h5o.get_info(f["kept"].id).rc
 
 
 class SharedMessages(unittest.TestCase):
@@ -63,6 +85,34 @@ class SharedMessages(unittest.TestCase):
                 with h5py.File(ours) as f:
                     self.assertEqual(f["d3"][...].tolist(), list(range(11)))
                     self.assertEqual(f["d3"].attrs["half"].tolist(), [1] * 3)
+
+    def test_committed_types(self):
+        """Attributes that objects share use their datatype once, whoever has them; it goes with the last of them."""
+        for name, (indexes, list_max, btree_min) in FILES.items():
+            if not any(types & ATTRIBUTE for types in indexes):
+                continue
+            with self.subTest(file=name):
+                ours, theirs = os.path.join(self.folder, "ours.h5"), os.path.join(self.folder, "theirs.h5")
+                make(ours, indexes, list_max, btree_min, 6)
+                with h5py.File(ours, "r+", libver="latest") as f:
+                    add_typed(f)
+                shutil.copy(ours, theirs)
+                first, left = uses_of_kept(ours), list(TYPED)
+                for gone in ("typed0",), ("typed1", "typed4"), ("typed2",), ("typed3", "typed5"):
+                    for attribute in ("same", "own") if gone == ("typed2",) else ():
+                        self.shell(ours, ("remove", "typed2", f"user.{attribute}"))
+                        with h5py.File(theirs, "r+", libver="latest") as f:
+                            del f["typed2"].attrs[attribute]
+                        self.assertEqual(uses_of_kept(ours), uses_of_kept(theirs), attribute)
+                    self.remove(ours, theirs, *gone)
+                    self.assertEqual(uses_of_kept(ours), uses_of_kept(theirs), gone)
+                    left = [name for name in left if name not in gone]
+                    with h5py.File(ours) as f:
+                        for name in left:
+                            for attribute in "same", "last":
+                                self.assertEqual(f[name].attrs[attribute].tolist(), list(range(20)))
+                self.assertGreater(first, 6)
+                self.assertEqual(uses_of_kept(ours), 1)
 
     def test_wrong_counts(self):
         """A count that is too low is damage; one that is too high only costs space."""
