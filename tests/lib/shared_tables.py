@@ -17,14 +17,19 @@ FILES = {  # the types of messages in each index; most messages of a list, least
 }
 
 
-def make(path, indexes, list_max, btree_min, objects):
+def create(path, indexes, list_max, btree_min):
+    """A new file that shares messages."""
     fcpl, fapl = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     call("H5Pset_shared_mesg_nindexes", hid(fcpl.id), ctypes.c_uint(len(indexes)))
     for i, types in enumerate(indexes):
         call("H5Pset_shared_mesg_index", hid(fcpl.id), ctypes.c_uint(i), ctypes.c_uint(types), ctypes.c_uint(0))
     call("H5Pset_shared_mesg_phase_change", hid(fcpl.id), ctypes.c_uint(list_max), ctypes.c_uint(btree_min))
     fapl.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
-    with h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl)) as f:
+    return h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl))
+
+
+def make(path, indexes, list_max, btree_min, objects):
+    with create(path, indexes, list_max, btree_min) as f:
         for i in range(objects):
             add(f, i)
         # What no other object has stays in its header.

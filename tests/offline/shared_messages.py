@@ -10,8 +10,8 @@ import unittest
 import h5py
 import numpy
 
-from mountlib import lookup3
-from shared_tables import ATTRIBUTE, FILES, add, make, messages, records
+from mountlib import lookup3, write
+from shared_tables import ATTRIBUTE, FILES, Table, add, create, make, messages, records
 
 SHELL = os.environ.get("H5FS_VFS_SHELL", "tests/lib/vfs_shell")
 H5FS = os.environ.get("H5FS", "src/h5fs")
@@ -32,6 +32,43 @@ def add_typed(f):
         for k in range(12 if i > 3 else 0):
             attrs.create(f"a{k}", numpy.arange(20 + k % 3), dtype=kept)
     del f["last"]
+
+
+def set_least_size(path, size):
+    """Smaller messages are not shared."""
+    table = Table(path)
+    data, (at,) = bytearray(table.data), table.indexes
+    data[at + 4:at + 8] = size.to_bytes(4, "little")
+    data[at + 30:at + 34] = lookup3(bytes(data[at - 4:at + 30])).to_bytes(4, "little")
+    write(path, data)
+
+
+def make_tracked(path):
+    """Three datasets with an equal attribute of a committed datatype: in the header of the first, of which the index knows, and in the heap
+    for the others. libhdf5 does not leave attributes in headers so, but other messages."""
+    create(path, *FILES["attributes alone"]).close()
+    for size, names in (10_000, ["first"]), (0, ["second", "third"]):
+        set_least_size(path, size)
+        with h5py.File(path, "r+", libver="latest") as f:
+            if "kept" not in f:
+                f["kept"] = numpy.dtype("<i4")
+            for name in names:
+                f.create_dataset(name, data=[1, 2]).attrs.create("typed", numpy.arange(3), dtype=f["kept"])
+    with h5py.File(path) as f:
+        header = h5py.h5o.get_info(f["first"].id).addr
+    table = Table(path)
+    data, (at,) = bytearray(table.data), table.indexes
+    name = data.index(b"typed\0", header)
+    assert data[header:header + 6] == b"OHDR\2\5"  # two bytes of size; messages have six bytes before them
+    end = header + 8 + int.from_bytes(data[header + 6:header + 8], "little")
+    assert name < end and data[name - 15] == 12
+    data[name - 12] |= 0x40  # the index knows of it
+    data[end:end + 4] = lookup3(bytes(data[header:end])).to_bytes(4, "little")
+    messages, records = table.number(at + 12, 2), table.number(at + 14, 8)
+    assert messages == 1 and data[records + 4] == 0 and data[records + 9] == 2
+    data[records + 9] += 1
+    data[records + 21:records + 25] = lookup3(bytes(data[records:records + 21])).to_bytes(4, "little")
+    write(path, data)
 
 
 def uses_of_kept(path):
@@ -113,6 +150,17 @@ class SharedMessages(unittest.TestCase):
                                 self.assertEqual(f[name].attrs[attribute].tolist(), list(range(20)))
                 self.assertGreater(first, 6)
                 self.assertEqual(uses_of_kept(ours), 1)
+
+    def test_a_committed_type_of_a_message_in_a_header(self):
+        ours, theirs = os.path.join(self.folder, "ours.h5"), os.path.join(self.folder, "theirs.h5")
+        for order in ("first", "second", "third"), ("second", "first", "third"), ("third", "second", "first"):
+            make_tracked(ours)
+            shutil.copy(ours, theirs)
+            before = uses_of_kept(ours)
+            for i, name in enumerate(order):
+                self.remove(ours, theirs, name)
+                self.assertEqual(uses_of_kept(ours), uses_of_kept(theirs), (order, name))
+                self.assertEqual(uses_of_kept(ours), before - (i == 2), (order, name))
 
     def test_wrong_counts(self):
         """A count that is too low is damage; one that is too high only costs space."""
