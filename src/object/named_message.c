@@ -119,6 +119,8 @@ static bool next_compact(const struct h5_named_storage *storage, unsigned *at)
 static int find_compact(const struct h5_named_storage *storage, const char *name, size_t size,
 			const struct h5_message **message, struct h5_message_body *body)
 {
+	int failed = 0;
+
 	for (unsigned i = 0; next_compact(storage, &i); i++) {
 		struct h5_name found;
 		int rc = h5_interrupt_check();
@@ -126,12 +128,17 @@ static int find_compact(const struct h5_named_storage *storage, const char *name
 		if (rc)
 			return rc;
 		*message = &storage->object->messages[i];
-		if (!h5_message_open(storage->file, *message, body) &&
-		    !storage->ops->decode_name(body->reader, &found) &&
+		rc = h5_message_open(storage->file, *message, body);
+		if (!rc && !storage->ops->decode_name(body->reader, &found) &&
 		    !h5_name_compare(name, size, found.text, found.size))
 			return 0;
 		h5_message_release(storage->file, body);
+		/* It may have been the one that is sought. */
+		if (h5_is_passing(rc) && !failed)
+			failed = rc;
 	}
+	if (failed)
+		return failed;
 	/* It may be in dense storage, whose place could not be read. */
 	return storage->damage.first.code ? h5_damage_result(&storage->damage) : -ENOENT;
 }

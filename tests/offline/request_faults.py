@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 
 import crashlib
+import shared_tables
 
 ALL = os.environ.get("H5FS_FAULTS") == "all"
 SCATTERED = 16384  # free bytes between others, more than without faults
@@ -31,6 +32,8 @@ STYLES = {
     "superblock 2": dict(libver=("v108", "v108")),
     "latest": dict(libver="latest"),
     "tracked": dict(libver="latest", track_order=True),
+    "shared messages": dict(shared="B-trees"),
+    "shared messages in a list": dict(shared="one list"),
 }
 
 CUT, APPEND = os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND
@@ -120,9 +123,13 @@ NAMES = {
 IN_PARTS = {"punch", "write", "write to a new file", "text, appended", "json, appended", "lines, appended", "npy, moved onto"}
 
 
+def create(path, shared=None, **options):
+    return shared_tables.create(path, *shared_tables.FILES[shared]) if shared else h5py.File(path, "w", **options)
+
+
 def make(path, options):
     track = {key: value for key, value in options.items() if key == "track_order"}
-    with h5py.File(path, "w", **options) as f:
+    with create(path, **options) as f:
         for name, links in ("empty", 0), ("small", 3), ("eight", 8), ("many", 40):
             group = f.create_group(name, **track)
             for i in range(links):
