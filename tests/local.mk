@@ -156,6 +156,7 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/crash_workloads.h \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
+tests_unit_check_members_SOURCES = tests/unit/check_members.c tests/lib/fault_io.c tests/lib/fault_io.h
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(scratch)
@@ -269,6 +270,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_short_chunks.py \
 	tests/mount/mount_signals.py \
 	tests/mount/mount_space.py \
+	tests/mount/mount_split_write.py \
 	tests/mount/mount_sources.py \
 	tests/mount/mount_statistics.py \
 	tests/mount/mount_stress.py \
@@ -297,6 +299,7 @@ OFFLINE_TESTS = \
 	tests/offline/crash_family.py \
 	tests/offline/crash_names.py \
 	tests/offline/crash_shared.py \
+	tests/offline/crash_split.py \
 	tests/offline/crash_text.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
@@ -515,12 +518,14 @@ JUDGED_TESTS = \
 	tests/mount/mount_reclaim.py \
 	tests/mount/mount_sandbox.py \
 	tests/mount/mount_space.py \
+	tests/mount/mount_split_write.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_write.py \
 	tests/offline/crash_contents.py \
 	tests/offline/crash_family.py \
 	tests/offline/crash_names.py \
+	tests/offline/crash_split.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py
 .PHONY: judge-newer

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "change/free_managers.h"
+#include "change/member_ends.h"
 #include "change/object_header_insert.h"
 #include "change/private.h"
 #include "store/extension.h"
@@ -27,7 +28,7 @@ static int check_blocks(struct h5_tx *tx)
 	for (size_t i = 0; i < blocks->count && !rc; i++) {
 		uint64_t address = blocks->list[i]->offset - tx->space.base, n = blocks->list[i]->n;
 
-		if (address > tx->space.committed_end || n > tx->space.committed_end - address ||
+		if (!h5_space_had(&tx->space, address, n) ||
 		    (address < image.address + image.size && image.address < address + n))
 			rc = h5_fail(-EUCLEAN, address, "cache image: a block where none can be");
 	}
@@ -81,7 +82,9 @@ static int change_extension(struct h5_tx *tx)
 {
 	int rc = h5_file_image(tx->file) ? remove_message(tx) : 0;
 
-	return rc || !tx->persists ? rc : h5_free_managers_drop(tx);
+	if (!rc && tx->persists)
+		rc = h5_free_managers_drop(tx);
+	return rc ? rc : h5_member_ends_write(tx);
 }
 
 /* In the commit, when all else is settled. */
@@ -97,13 +100,15 @@ static int write_extension(struct h5_tx *tx)
 	return h5_unit_end(tx->file, change_extension(tx));
 }
 
-int h5_extension_write_prepare(struct h5_tx *tx)
+int h5_extension_write_prepare(struct h5_tx *tx, bool reclaims)
 {
-	int rc = h5_file_image(tx->file) ? check_blocks(tx) : 0;
+	int rc = h5_member_ends_prepare(tx);
 
-	if (!rc)
+	if (!rc && !reclaims && h5_file_image(tx->file))
+		rc = check_blocks(tx);
+	if (!rc && !reclaims)
 		rc = h5_free_managers_read(tx);
-	if (tx->persists || h5_file_image(tx->file))
+	if (tx->persists || tx->space.pieces.count || (!reclaims && h5_file_image(tx->file)))
 		tx->extension_change = write_extension;
 	return rc;
 }

@@ -35,10 +35,9 @@ static int read_header(struct h5_tx *tx, uint64_t address, struct h5_free_space_
 static int take_section(struct h5_tx *tx, unsigned manager, const struct h5_free_section *section)
 {
 	const struct h5_space *space = &tx->space;
-	uint64_t end;
 	int rc = 0;
 
-	if (!h5_add(section->offset, section->size, &end) || end > space->committed_end ||
+	if (!h5_space_had(space, section->offset, section->size) ||
 	    section->offset < h5_superblock_size(&tx->superblock) ||
 	    h5_extents_touches(&space->free[0], section->offset, section->size) ||
 	    h5_extents_touches(&space->free[1], section->offset, section->size))
@@ -129,10 +128,10 @@ static int set_info(struct h5_tx *tx, struct h5_file_space_change *change)
 	change->size_of_offsets = tx->superblock.size_of_offsets;
 	change->size_of_lengths = tx->superblock.size_of_lengths;
 	do {
-		change->end = tx->space.end;
+		change->end = tx->space.areas[0].end;
 		rc = h5_header_update_at(tx->file, tx->superblock.extension, H5_MSG_FILE_SPACE_INFO,
 					 H5_STAGE_EXTENSION, change_info, change);
-	} while (!rc && change->end != tx->space.end);
+	} while (!rc && change->end != tx->space.areas[0].end);
 	return rc;
 }
 

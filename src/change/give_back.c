@@ -4,7 +4,8 @@
  * The order is one that a kill or a power cut may end anywhere. First the last commit becomes certain, and
  * the journal is cleared: no replay needs the space then, nor finds another superblock than it knows. Then
  * the superblock gets the new end, and only after that was synced the file is cut: libhdf5 refuses a file
- * that is shorter than its superblock says. */
+ * that is shorter than its superblock says. If members have ends of their own (multi driver), a commit
+ * changes them all. */
 #include "change/transaction.h"
 
 #include "base/checked.h"
@@ -28,21 +29,46 @@ int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
 /* Cuts off what is free at the end of the file. If that fails, the file stays longer, and is sound. */
 static int cut_end(struct h5_tx *tx)
 {
-	uint64_t end = h5_space_least_end(&tx->space);
+	struct h5_area *area = tx->space.areas;
+	uint64_t end = h5_space_least_end(&tx->space, area);
 	struct h5_superblock sb = tx->superblock;
 	int rc = 0;
 
-	if (end >= tx->space.end)
+	if (end >= area->end)
 		return 0;
 	sb.end = tx->space.base + end;
-	if (end < tx->space.committed_end)
+	if (end < area->committed_end)
 		rc = h5_tx_write_superblock(tx, &sb);
 	if (rc)
 		return rc;
-	h5_space_cut(&tx->space, end);
+	h5_tx_cut(tx, area, end);
 	h5_extents_drop(&tx->cells, end, UINT64_MAX - end);
-	if (!h5_io_resize(h5_tx_medium(tx), tx->space.base + end))
-		h5_file_cut(tx->file, end);
+	return 0;
+}
+
+/* The same with the ends of all members. These are stated in several places, so a commit changes them, which
+ * becomes certain before the members are cut. */
+static int cut_members(struct h5_tx *tx)
+{
+	struct h5_space *space = &tx->space;
+	uint64_t ends[H5_FILE_AREAS_MAX];
+	bool some = false;
+	int rc;
+
+	h5_space_each_area(area, space)
+	{
+		ends[area - space->areas] = h5_space_least_end(space, area);
+		some |= ends[area - space->areas] < area->end;
+	}
+	if (!some)
+		return 0;
+	rc = h5_tx_commit_ends(tx, ends);
+	if (rc)
+		return tx->applying ? rc : 0;
+	rc = h5_tx_make_certain(tx);
+	if (rc)
+		return rc;
+	h5_space_each_area(area, space) h5_tx_cut(tx, area, area->end);
 	return 0;
 }
 
@@ -66,7 +92,7 @@ static void punch(struct h5_tx *tx)
 
 static int give_back(struct h5_tx *tx)
 {
-	int rc = cut_end(tx);
+	int rc = tx->space.pieces.count ? cut_members(tx) : cut_end(tx);
 
 	if (rc)
 		return rc;
@@ -113,8 +139,9 @@ int h5_tx_reclaim(struct h5_file *file, const struct h5_extents *unused)
 	rc = h5_tx_give_back(file, 1);
 	if (!rc)
 		rc = h5_file_stat(file, &st);
-	if (!rc && !tx->space.fixed_end && st.size > tx->space.base + tx->space.end)
-		rc = h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
+	if (!rc && !tx->space.fixed_end &&
+	    (tx->space.pieces.count || st.size > tx->space.base + tx->space.areas[0].end))
+		rc = h5_tx_set_sizes(tx);
 	return rc;
 }
 
@@ -122,7 +149,8 @@ int h5_tx_reclaim(struct h5_file *file, const struct h5_extents *unused)
 
 int h5_tx_finish(struct h5_tx *tx)
 {
-	bool clean = !tx->failed && !h5_tx_patch_count(tx) && !tx->written && !tx->space.fresh.count;
+	bool clean = !tx->failed && !h5_tx_patch_count(tx) && !tx->written && !tx->space.fresh.count &&
+		     !tx->space.pieces.count;
 	int rc = 0;
 
 	if (tx->unsynced && tx->failed)

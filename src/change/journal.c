@@ -367,7 +367,7 @@ static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struc
 							       .before = order[i]->before,
 							       .after = order[i]->after};
 	h5_extents_each(e, &tx->objects) record->objects[r->object_count++] = e->address;
-	r->size = tx->space.base + tx->space.end;
+	r->size = tx->space.base + tx->space.areas[tx->space.others].end;
 	r->patch_count = (unsigned)count;
 	r->patches = record->patches;
 	r->objects = record->objects;

@@ -14,6 +14,8 @@ libh5fs_a_SOURCES += \
 	src/change/journal.h \
 	src/change/journal_file.c \
 	src/change/journal_private.h \
+	src/change/member_ends.c \
+	src/change/member_ends.h \
 	src/change/new_file.c \
 	src/change/new_file.h \
 	src/change/object_header_change.c \

@@ -191,26 +191,73 @@ static int check_extension(struct h5_file *file, const struct opening *opening, 
 	return rc;
 }
 
-/* Writes to a family are certain only inside one member, so a member must have room for a cell. libhdf5 makes
- * no paged families, and lets nobody read one meanwhile. */
-static int check_piece(const struct h5_space *space, const struct opening *opening)
+/* Writes to several pieces are certain only inside one of them, so each must have room for a cell. libhdf5
+ * makes no paged families, and lets nobody read one meanwhile. What keeps track of free space knows one end
+ * of the file only. */
+static int check_pieces(struct h5_file *file, const struct h5_space *space, const struct opening *opening)
 {
-	if (!space->piece)
+	const bool multi = space->pieces.count;
+	const char *what = multi ? "a file of the split or multi driver" : "a family of files";
+	uint64_t least = space->pieces.size;
+
+	if (!multi && !space->pieces.size)
 		return 0;
-	if (space->piece < H5_CELL)
-		return h5_fail(-ENOTSUP, 0, "members of %ju bytes: only families of %d or more are written",
-			       (uintmax_t)space->piece, H5_CELL);
+	for (unsigned i = 0; i < space->others; i++) {
+		uint64_t size = space->areas[i + 1].start - space->areas[i].start;
+
+		least = least ? h5_min(least, size) : size;
+	}
+	if (least && least < H5_CELL)
+		return h5_fail(-ENOTSUP, 0, "members of %ju bytes: only those of %d or more are written",
+			       (uintmax_t)least, H5_CELL);
 	if (opening->options->swmr)
-		return h5_fail(-ENOTSUP, 0, "a family of files: swmr is not supported");
+		return h5_fail(-ENOTSUP, 0, "%s: swmr is not supported", what);
 	if (space->page)
-		return h5_fail(-ENOTSUP, 0,
-			       "a family of files with file space pages: writing is not supported");
+		return h5_fail(-ENOTSUP, 0, "%s with file space pages: writing is not supported", what);
+	if (multi && (space->fixed_end || h5_file_image(file)))
+		return h5_fail(-ENOTSUP, 0, "%s with %s: writing is not supported", what,
+			       space->fixed_end ? "managers of its free space" : "a metadata cache image");
 	return 0;
+}
+
+/* The areas as the file states them. */
+static int set_areas(struct h5_file *file, struct h5_space *space)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint64_t limit =
+		sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : H5_UNDEF - 1;
+	struct h5_file_area areas[H5_FILE_AREAS_MAX];
+	unsigned count = h5_file_areas(file, areas);
+	int rc = 0;
+
+	space->others = count - 1;
+	for (unsigned i = 0; i < count && !rc; i++) {
+		struct h5_area *area = &space->areas[i];
+		uint64_t most, end;
+		uint8_t last;
+
+		if (!h5_add(areas[i].start, INT64_MAX, &most))
+			most = limit;
+		most = h5_min(most, limit) - sb->base;
+		*area = (struct h5_area){.start = areas[i].start,
+					 .committed_end = areas[i].end,
+					 .limit = i < space->others ? h5_min(most, areas[i + 1].start - 1)
+								    : most,
+					 .member = areas[i].member};
+		end = i ? h5_max(areas[i].end, area->start + H5_FILE_AREA_LEAST) : areas[i].end;
+		area->end = area->least = end;
+		if (areas[i].raw)
+			space->raw = i;
+		if (space->pieces.count && areas[i].end > areas[i].start)
+			rc = h5_file_read(file, areas[i].end - 1, &last, sizeof last);
+	}
+	return rc == -EUCLEAN ? h5_fail(-EUCLEAN, 0, "a member is truncated: it cannot be written") : rc;
 }
 
 static int space_init(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_area *area = space->areas;
 	struct h5_io_stat st;
 	int rc = check_extension(file, opening, space);
 
@@ -219,19 +266,19 @@ static int space_init(struct h5_file *file, const struct opening *opening, struc
 	if (rc)
 		return rc;
 	space->base = sb->base;
-	space->piece = st.piece;
+	space->pieces = st.pieces;
+	rc = set_areas(file, space);
+	if (rc)
+		return rc;
 	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
 	 * closes the file. */
-	space->committed_end = sb->end - sb->base;
-	space->end =
-		is_marked(sb) && !opening->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
-	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
-	space->limit -= sb->base;
+	if (is_marked(sb) && !opening->opened.recovered.swmr && !space->pieces.count)
+		area->end = h5_file_end(file);
 	space->keeps = opening->options->swmr;
 	if (space->page)
-		space->end += (space->page - space->end % space->page) % space->page;
-	space->least = space->end;
-	return check_piece(space, opening);
+		area->end += (space->page - area->end % space->page) % space->page;
+	area->least = area->end;
+	return check_pieces(file, space, opening);
 }
 
 static int check_file(struct h5_file *file, const struct opening *opening)
@@ -274,9 +321,14 @@ static void tx_end(struct h5_tx *tx)
 	free(tx->unit.notes);
 }
 
+/* What takes commits, for which the caches must be there. */
 static void tx_finish(struct h5_io *io)
 {
-	h5_free_managers_write((struct h5_tx *)io);
+	struct h5_tx *tx = (struct h5_tx *)io;
+
+	h5_free_managers_write(tx);
+	if (tx->space.pieces.count)
+		(void)h5_tx_give_back(tx->file, 1);
 }
 
 static void tx_close(struct h5_io *io)
@@ -313,8 +365,8 @@ static int tx_begin(struct h5_tx *tx, const struct opening *opening)
 		rc = check_superblock(tx->file, opening);
 	if (!rc)
 		rc = space_init(tx->file, opening, &tx->space);
-	if (!rc && !opening->options->reclaims)
-		rc = h5_extension_write_prepare(tx);
+	if (!rc)
+		rc = h5_extension_write_prepare(tx, opening->options->reclaims);
 	if (!rc)
 		rc = leave_marks_behind(tx, opening);
 	if (!rc)

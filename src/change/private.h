@@ -75,6 +75,7 @@ struct h5_tx {
 	 * change.
 	 */
 	int (*extension_change)(struct h5_tx *tx);
+	uint64_t member_ends; /* address of the driver information: member_ends.h */
 	struct h5_tx_participant *participants;
 	struct h5_tx_watch *watches;
 	unsigned unsettled;	/* number of participants that are to be settled */
@@ -149,6 +150,13 @@ void h5_tx_empty_unit(struct h5_tx *tx);
 /* Writes the superblock, at once, and syncs it. It lies in one sector, so not even a power cut leaves a part.
  */
 int h5_tx_write_superblock(struct h5_tx *tx, const struct h5_superblock *sb);
+/* The file, or each of its members, gets the size of what is allocated in it. */
+int h5_tx_set_sizes(struct h5_tx *tx);
+/* The area ends there from now on, and the file is cut: nothing states a later end. */
+void h5_tx_cut(struct h5_tx *tx, struct h5_area *area, uint64_t end);
+/* Commits these ends of all areas, and nothing else: nothing is pending, and all behind them is free. The
+ * file is not cut. `extension_change` is there. If it fails before the first cell, all is as it was. */
+int h5_tx_commit_ends(struct h5_tx *tx, const uint64_t *ends);
 /* Makes sure that the last commit is in the file, so that it no longer needs its journal, which is cleared.
  * If that fails, the caller sees to it that the file takes no more changes. */
 int h5_tx_make_certain(struct h5_tx *tx);
@@ -160,7 +168,7 @@ void h5_tx_fail(struct h5_tx *tx);
 /* Sets the consistency flags in the superblock, at once. Does nothing if they mean nothing in its version. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
 /* At the end of the mount: makes sure that the last commit is in the file, so that it no longer needs its
- * journal, gives unused space back, and clears marks of ours. */
+ * journal, gives unused space back, but that of members, and clears marks of ours. */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif

@@ -137,7 +137,7 @@ static int read_record(struct found *found, struct h5_io *file)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 	rc = h5_io_stat(file, &file_st);
 	if (!rc)
-		rc = h5_journal_record_check(head + H5_JOURNAL_HEADER, file_st.size);
+		rc = h5_journal_record_check(head + H5_JOURNAL_HEADER, file_st.size, file_st.end);
 	if (rc == -EUCLEAN)
 		return judge_nonsense(found->io, head + H5_JOURNAL_HEADER, length);
 	if (!rc)
@@ -174,18 +174,28 @@ static void compare_guard(const struct h5_patches *cells, uint64_t offset, uint8
 	*known &= !memcmp(found, expected, n);
 }
 
-/* Compares a cell or guard sector by sector. `piece`: of h5_io_stat(). */
-static int compare_patch(const struct found *found, struct h5_io *io, uint64_t piece,
+/* Reads n bytes of the file. *known becomes false if it lacks some: a member was cut. */
+static int read_file(struct h5_io *io, uint64_t offset, void *buf, size_t n, bool *known)
+{
+	size_t got;
+	int rc = h5_io_read_some(io, offset, buf, n, &got);
+
+	*known &= rc || got == n;
+	return rc;
+}
+
+/* Compares a cell or guard sector by sector. */
+static int compare_patch(const struct found *found, struct h5_io *io, const struct h5_io_pieces *pieces,
 			 const struct h5_journal_patch *patch, bool *applied, bool *known)
 {
-	uint8_t buf[H5_JOURNAL_SECTOR];
+	uint8_t buf[H5_JOURNAL_SECTOR] = {0};
 
 	for (size_t at = 0, n; at < patch->size; at += n) {
 		uint64_t offset = patch->offset + at;
 		int rc;
 
-		n = (size_t)h5_min(patch->size - at, h5_io_left_in_block(piece, offset, H5_JOURNAL_SECTOR));
-		rc = h5_io_read(io, offset, buf, n);
+		n = (size_t)h5_min(patch->size - at, h5_io_left_in_block(pieces, offset, H5_JOURNAL_SECTOR));
+		rc = read_file(io, offset, buf, n, known);
 		if (rc)
 			return rc;
 		if (patch->guard)
@@ -219,9 +229,9 @@ static int compare_extent(struct found *found, struct h5_io *io, const struct h5
 	const unsigned version = found->record.version;
 	uint64_t hash = extent->size ? 0 : h5_journal_hash_next(version, 0, buf, 0);
 
-	for (uint64_t at = 0; at < extent->size;) {
+	for (uint64_t at = 0; at < extent->size && *known;) {
 		size_t n = (size_t)h5_min(extent->size - at, H5_JOURNAL_PIECE);
-		int rc = h5_io_read(io, extent->offset + at, buf, n);
+		int rc = read_file(io, extent->offset + at, buf, n, known);
 
 		if (rc)
 			return rc;
@@ -245,14 +255,14 @@ static int judge(struct found *found, struct h5_io *io, bool *applied, bool *kno
 	begin_progress(found);
 	show_progress(found, 0);
 	/* All that the record tells of lies before its end of the file. */
-	if (!rc && st.size < record->size)
+	if (!rc && st.end < record->size)
 		*applied = *known = false;
 	for (unsigned i = 0; i < record->patch_count && !rc && *known; i++)
 		if (!record->patches[i].guard)
-			rc = compare_patch(found, io, st.piece, &record->patches[i], applied, known);
+			rc = compare_patch(found, io, &st.pieces, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->patch_count && !rc && *known && !*applied; i++)
 		if (record->patches[i].guard)
-			rc = compare_patch(found, io, st.piece, &record->patches[i], applied, known);
+			rc = compare_patch(found, io, &st.pieces, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
 		rc = compare_extent(found, io, &record->extents[i], buf, known);
 	free(buf);

@@ -23,6 +23,45 @@ void h5_space_release(struct h5_space *space)
 	h5_extents_release(&space->cooling);
 }
 
+/* The last area that does not start after the address. */
+static const struct h5_area *area_of(const struct h5_space *space, uint64_t address)
+{
+	const struct h5_area *area = &space->areas[space->others];
+
+	while (area->start > address)
+		area--;
+	return area;
+}
+
+/* Bytes from the address on up to the next area. */
+static uint64_t left_in_area(const struct h5_space *space, const struct h5_area *area, uint64_t address)
+{
+	return (area == &space->areas[space->others] ? UINT64_MAX : area[1].start) - address;
+}
+
+bool h5_space_has(const struct h5_space *space, uint64_t address, uint64_t n)
+{
+	uint64_t end;
+
+	return h5_add(address, n, &end) && end <= area_of(space, address)->end;
+}
+
+bool h5_space_had(const struct h5_space *space, uint64_t address, uint64_t n)
+{
+	uint64_t end;
+
+	return h5_add(address, n, &end) && end <= area_of(space, address)->committed_end;
+}
+
+bool h5_space_ends_as_committed(const struct h5_space *space)
+{
+	const struct h5_area *area = space->areas;
+
+	while (area < &space->areas[space->others] && area->end == area->committed_end)
+		area++;
+	return area->end == area->committed_end;
+}
+
 /* The first address from `at` on that, plus `origin`, is a multiple of `size`. */
 static uint64_t align(uint64_t at, uint64_t origin, uint64_t size)
 {
@@ -38,13 +77,13 @@ static bool crosses(uint64_t at, uint64_t n, uint64_t origin, uint64_t size)
 
 static uint64_t left_in_cell(const struct h5_space *space, uint64_t at)
 {
-	return h5_io_left_in_block(space->piece, space->base + at, H5_CELL);
+	return h5_io_left_in_block(&space->pieces, space->base + at, H5_CELL);
 }
 
 /* True: a cell holds n bytes, wherever it is. In pieces of an odd size, cells begin at no multiple of 8. */
 static bool is_for_cell(const struct h5_space *space, uint64_t n)
 {
-	return n <= (space->piece % 8 ? H5_CELL - 7 : H5_CELL);
+	return n <= (space->pieces.size % 8 ? H5_CELL - 7 : H5_CELL);
 }
 
 /* The first address from `at` on where n bytes may lie. Metadata begins at a multiple of 8; if it fits
@@ -93,13 +132,14 @@ static void add_free(struct h5_extents *free, uint64_t address, uint64_t n)
 	h5_extents_add(free, address, n); /* without memory it is lost */
 }
 
-/* Takes n bytes out of the free extents. */
-static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
+/* Takes n bytes out of the free extents of the area. */
+static bool take_free(struct h5_space *space, const struct h5_area *area, enum h5_allocation kind, uint64_t n,
+		      uint64_t *address)
 {
 	struct h5_extents *free = free_list(space, kind, n);
 
-	for (const struct h5_extent *e = h5_extents_large_from(free, 0, n); e;
-	     e = h5_extents_large_from(free, e->address + 1, n)) {
+	for (const struct h5_extent *e = h5_extents_large_from(free, area->start, n);
+	     e && e->address < area->end; e = h5_extents_large_from(free, e->address + 1, n)) {
 		uint64_t at = fit(space, kind, n, e->address);
 
 		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
@@ -110,37 +150,43 @@ static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t 
 	return false;
 }
 
-/* Moves the end of the file behind n bytes. */
-static int grow(struct h5_space *space, uint64_t at, uint64_t n)
+static int fail_full(const struct h5_area *area)
+{
+	return h5_fail(-ENOSPC, area->end, "the file has no more addresses");
+}
+
+/* Moves the end of the area behind n bytes. */
+static int grow(struct h5_space *space, struct h5_area *area, uint64_t at, uint64_t n)
 {
 	uint64_t end;
 
-	if (!h5_add(at, n, &end) || end > space->limit)
-		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
+	if (!h5_add(at, n, &end) || end > area->limit)
+		return fail_full(area);
 	/* The gap is unused; without memory it is lost. */
-	if (at - space->end >= FRAGMENT)
-		add_free(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
+	if (at - area->end >= FRAGMENT)
+		add_free(&space->free[H5_ALLOCATE_RAW], area->end, at - area->end);
 	else
-		h5_extents_add(&space->scraps, space->end, at - space->end);
-	space->end = end;
+		h5_extents_add(&space->scraps, area->end, at - area->end);
+	area->end = end;
 	return 0;
 }
 
-static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
+static int allocate_at_end(struct h5_space *space, struct h5_area *area, enum h5_allocation kind, uint64_t n,
+			   uint64_t *address)
 {
-	uint64_t at = fit(space, kind, n, space->end);
+	uint64_t at = fit(space, kind, n, area->end);
 	int rc;
 
 	if (!space->page || n >= space->page) {
 		uint64_t whole = space->page ? align(n, 0, space->page) : n;
 
 		*address = at;
-		rc = grow(space, at, whole);
+		rc = grow(space, area, at, whole);
 		return rc ? rc : h5_extents_add(&space->scraps, at + n, whole - n);
 	}
 	/* A new page for this kind; the rest of it is free. */
-	at = align(space->end, 0, space->page);
-	rc = grow(space, at, space->page);
+	at = align(area->end, 0, space->page);
+	rc = grow(space, area, at, space->page);
 	if (rc)
 		return rc;
 	*address = fit(space, kind, n, at);
@@ -153,12 +199,13 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 
 int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
 {
+	struct h5_area *area = &space->areas[kind == H5_ALLOCATE_RAW ? space->raw : 0];
 	int rc = 0;
 
-	if (n > space->limit)
-		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
-	if (!take_free(space, kind, n, address))
-		rc = allocate_at_end(space, kind, n, address);
+	if (n > area->limit - area->start)
+		return fail_full(area);
+	if (!take_free(space, area, kind, n, address))
+		rc = allocate_at_end(space, area, kind, n, address);
 	if (!rc)
 		h5_extents_drop(&space->holes, *address, n);
 	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
@@ -220,10 +267,8 @@ static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 
 void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed)
 {
-	uint64_t end;
-
 	*committed = false;
-	if (!n || !h5_add(address, n, &end) || end > space->end)
+	if (!n || !h5_space_has(space, address, n))
 		return;
 	if (h5_extents_covers(&space->fresh, address, n)) {
 		if (!h5_extents_remove(&space->fresh, address, n))
@@ -231,7 +276,7 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 		return;
 	}
 	/* In a damaged file, chunks may overlap other space, which stays as it is. */
-	if (end > space->committed_end || h5_extents_touches(&space->fresh, address, n))
+	if (!h5_space_had(space, address, n) || h5_extents_touches(&space->fresh, address, n))
 		return;
 	*committed = true;
 	h5_extents_add(&space->given, address, n);
@@ -246,11 +291,14 @@ void h5_space_cooled(struct h5_space *space)
 
 void h5_space_committed(struct h5_space *space, bool all)
 {
-	assert(space->end >= space->committed_end);
 	h5_extents_release(&space->fresh);
 	if (all)
 		h5_extents_move(&space->cooling, &space->given);
-	space->committed_end = space->end;
+	h5_space_each_area(area, space)
+	{
+		assert(area->end >= area->committed_end);
+		area->committed_end = area->end;
+	}
 }
 
 void h5_space_unneeded(struct h5_space *space)
@@ -259,15 +307,17 @@ void h5_space_unneeded(struct h5_space *space)
 }
 
 /* Forgets all that is known of space behind the new end. */
-static void set_end(struct h5_space *space, uint64_t end)
+static void set_end(struct h5_space *space, struct h5_area *area, uint64_t end)
 {
+	uint64_t behind = left_in_area(space, area, end);
+
 	for (int i = 0; i < 2; i++) {
-		h5_extents_remove(&space->free[i], end, UINT64_MAX - end);
-		h5_extents_remove(&space->pages[i], end, UINT64_MAX - end);
+		h5_extents_remove(&space->free[i], end, behind);
+		h5_extents_remove(&space->pages[i], end, behind);
 	}
-	h5_extents_remove(&space->scraps, end, UINT64_MAX - end);
-	h5_extents_remove(&space->holes, end, UINT64_MAX - end);
-	space->end = end;
+	h5_extents_remove(&space->scraps, end, behind);
+	h5_extents_remove(&space->holes, end, behind);
+	area->end = end;
 }
 
 void h5_space_rollback(struct h5_space *space)
@@ -275,7 +325,7 @@ void h5_space_rollback(struct h5_space *space)
 	h5_extents_each(e, &space->fresh) recycle(space, e->address, e->size);
 	h5_extents_release(&space->fresh);
 	h5_extents_release(&space->given);
-	set_end(space, h5_max(space->committed_end, space->least));
+	h5_space_each_area(area, space) set_end(space, area, h5_max(area->committed_end, area->least));
 }
 
 void h5_space_keep_given(struct h5_space *space)
@@ -330,21 +380,23 @@ void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n)
 	recycle(space, address, n);
 }
 
-uint64_t h5_space_least_end(const struct h5_space *space)
+uint64_t h5_space_least_end(const struct h5_space *space, const struct h5_area *area)
 {
-	const struct h5_extent *last = h5_extents_last(&space->free[H5_ALLOCATE_RAW]);
+	const struct h5_extents *free = &space->free[H5_ALLOCATE_RAW];
+	const struct h5_extent *last = area->end > area->start ? h5_extents_find(free, area->end - 1) : NULL;
+	uint64_t least = area->start + (area == space->areas ? 0 : H5_FILE_AREA_LEAST);
 
-	if (space->fixed_end || !last || last->address + last->size != space->end)
-		return space->end;
-	return space->page ? align(last->address, 0, space->page) : last->address;
+	if (space->fixed_end || !last)
+		return area->end;
+	return space->page ? align(last->address, 0, space->page) : h5_max(last->address, least);
 }
 
-void h5_space_cut(struct h5_space *space, uint64_t end)
+void h5_space_cut(struct h5_space *space, struct h5_area *area, uint64_t end)
 {
-	assert(end <= space->end && !h5_extents_touches(&space->fresh, end, UINT64_MAX - end));
-	set_end(space, end);
-	space->committed_end = h5_min(space->committed_end, end);
-	space->least = h5_min(space->least, end);
+	assert(end <= area->end && !h5_extents_touches(&space->fresh, end, left_in_area(space, area, end)));
+	set_end(space, area, end);
+	area->committed_end = h5_min(area->committed_end, end);
+	area->least = h5_min(area->least, end);
 }
 
 int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
@@ -354,10 +406,11 @@ int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
 	for (int kind = 0; kind < 2; kind++)
 		h5_extents_each(e, &space->free[kind])
 		{
-			uint64_t begin = align(e->address, space->base, H5_CELL);
+			uint64_t origin = space->base - area_of(space, e->address)->start;
+			uint64_t begin = align(e->address, origin, H5_CELL);
 			uint64_t end = e->address + e->size;
 
-			end -= h5_min(end, (end + space->base) % H5_CELL);
+			end -= h5_min(end, (end + origin) % H5_CELL);
 			if (begin < end && !rc)
 				rc = h5_extents_add(pages, begin, end - begin);
 		}
@@ -367,12 +420,19 @@ int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
 
 uint64_t h5_space_waste(const struct h5_space *space, bool punched)
 {
-	uint64_t end = h5_space_least_end(space), bytes = space->end - end;
 	struct h5_extents pages = {0};
+	uint64_t bytes = 0;
 
+	for (const struct h5_area *area = space->areas; area <= &space->areas[space->others]; area++)
+		bytes += area->end - h5_space_least_end(space, area);
 	/* Without memory they are not counted. */
 	if (punched && !h5_space_find_pages(space, &pages))
-		h5_extents_each(e, &pages) bytes += e->address < end ? e->size : 0;
+		h5_extents_each(e, &pages)
+		{
+			const struct h5_area *area = area_of(space, e->address);
+
+			bytes += e->address < h5_space_least_end(space, area) ? e->size : 0;
+		}
 	h5_extents_release(&pages);
 	return bytes;
 }

@@ -5,16 +5,27 @@
 #include "base/extents.h"
 #include "change/transaction.h"
 
-/* All addresses relative to `base`. */
-struct h5_space {
-	uint64_t base;
-	uint64_t piece;		/* of h5_io_stat(): no cell lies in two pieces */
+/* A range of addresses with an end of its own. Behind the limit of one that is not the last, at least one
+ * byte is never allocated, so no extent reaches from one into another. */
+struct h5_area {
+	uint64_t start;
 	uint64_t end;		/* first address behind all that is allocated */
 	uint64_t committed_end; /* `end` at the last commit */
 	/* A rollback leaves at least this `end`: that at opening, or what it was cut to since. If a SWMR
 	 * writer did not store the end, that at opening is the size of the file. */
 	uint64_t least;
-	uint64_t limit;		   /* the largest end that the offsets of the file can hold */
+	uint64_t limit;	 /* the largest end that the offsets of the file, and of the medium, can hold */
+	unsigned member; /* multi driver: its number in the driver information */
+};
+
+/* All addresses relative to `base`. */
+struct h5_space {
+	uint64_t base;
+	struct h5_io_pieces pieces; /* no cell lies in two of them */
+	/* The whole file, or one for each member of the multi driver, ascending. Metadata go to the first. */
+	struct h5_area areas[H5_FILE_AREAS_MAX];
+	unsigned others;	   /* areas after the first */
+	unsigned raw;		   /* in which raw data go */
 	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
 	bool fixed_end;		   /* the end stays: free-space managers of the file know it */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
@@ -28,7 +39,16 @@ struct h5_space {
 	struct h5_extents cooling; /* given up by the last commit, whose replay may need it */
 };
 
+#define h5_space_each_area(area, space)                                                                      \
+	for (struct h5_area *area = (space)->areas; area <= &(space)->areas[(space)->others]; area++)
+
 void h5_space_release(struct h5_space *space); /* may run twice */
+/* True: the n bytes lie before the end of their area. */
+bool h5_space_has(const struct h5_space *space, uint64_t address, uint64_t n);
+/* The same with the ends at the last commit. */
+bool h5_space_had(const struct h5_space *space, uint64_t address, uint64_t n);
+/* True: all ends are those at the last commit. */
+bool h5_space_ends_as_committed(const struct h5_space *space);
 int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address);
 /* Gives space up. *committed: it was not new, so it waits for the commit. */
 void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed);
@@ -56,13 +76,13 @@ int h5_space_list(const struct h5_space *space, struct h5_space_kinds *kinds);
 
 /* Nothing refers to these bytes, which were not given up by this mount. */
 void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n);
-/* The least end that the file could have: behind it, all is free. */
-uint64_t h5_space_least_end(const struct h5_space *space);
-/* The file ends there from now on. Nothing behind it is in use. */
-void h5_space_cut(struct h5_space *space, uint64_t end);
+/* The least end that the area could have: behind it, all is free. */
+uint64_t h5_space_least_end(const struct h5_space *space, const struct h5_area *area);
+/* The area ends there from now on. Nothing behind it is in use. */
+void h5_space_cut(struct h5_space *space, struct h5_area *area, uint64_t end);
 /* Adds to `pages` the pages of the file (H5_CELL) that are free and still take room on the medium. */
 int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages);
-/* Bytes that could be given back: free ones at the end of the file, and, if `punched`, free pages that still
+/* Bytes that could be given back: free ones at the ends of areas, and, if `punched`, free pages that still
  * take room on the medium. */
 uint64_t h5_space_waste(const struct h5_space *space, bool punched);
 /* These bytes of free space take no room on the medium any more. */

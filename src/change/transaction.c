@@ -85,9 +85,7 @@ void h5_tx_fail(struct h5_tx *tx)
 /* Checks that the bytes lie inside the file. */
 static int check_inside(const struct h5_tx *tx, uint64_t address, uint64_t n)
 {
-	uint64_t end;
-
-	if (!h5_add(address, n, &end) || end > tx->space.end)
+	if (!h5_space_has(&tx->space, address, n))
 		return h5_fail(-EUCLEAN, address, "a write beyond the end of the file");
 	if (n && address < h5_superblock_size(&tx->superblock))
 		return h5_fail(-EUCLEAN, address, "a write over the superblock");
@@ -200,7 +198,7 @@ size_t h5_tx_left_in_cell(const struct h5_file *file, uint64_t address)
 {
 	const struct h5_space *space = &h5_tx_find(file)->space;
 
-	return (size_t)h5_io_left_in_block(space->piece, space->base + address, H5_CELL);
+	return (size_t)h5_io_left_in_block(&space->pieces, space->base + address, H5_CELL);
 }
 
 static bool is_one_cell(const struct h5_file *file, uint64_t address, size_t n)
@@ -226,9 +224,7 @@ bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n)
 int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n)
 {
 	const struct h5_tx *tx = h5_tx_find(file);
-	uint64_t end;
-
-	if (!h5_add(address, n, &end) || end > tx->space.committed_end)
+	if (!h5_space_had(&tx->space, address, n))
 		return h5_fail(-EUCLEAN, address, "beyond the end of the file");
 	return h5_io_read(h5_tx_medium(tx), tx->space.base + address, data, n);
 }
@@ -320,7 +316,7 @@ static int publish_end(struct h5_tx *tx)
 	size_t offset, n;
 	int rc;
 
-	sb.end = tx->space.base + tx->space.end;
+	sb.end = tx->space.base + tx->space.areas[0].end;
 	rc = superblock_bytes(tx, &sb, data, &offset, &n);
 	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK, false);
 }
@@ -365,19 +361,37 @@ static struct h5_tx_patch **in_order(const struct h5_tx *tx)
 	return order;
 }
 
+int h5_tx_set_sizes(struct h5_tx *tx)
+{
+	int rc = 0;
+
+	h5_space_each_area(area, &tx->space) rc =
+		rc ? rc : h5_io_resize(h5_tx_medium(tx), tx->space.base + area->end);
+	return rc;
+}
+
+/* The file, or each of its members, becomes as long as what is allocated in it. A file that is longer stays
+ * so. */
+static int grow(struct h5_tx *tx)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_stat(tx->file, &st);
+
+	if (!rc && (tx->space.pieces.count || st.size < tx->space.base + tx->space.areas[0].end))
+		rc = h5_tx_set_sizes(tx);
+	return rc;
+}
+
 /* Syncs new data, new metadata blocks, the size of the file, and the cells of the commit before. */
 static int sync_new(struct h5_tx *tx)
 {
-	struct h5_io_stat st;
 	int rc = h5_tx_flush(tx);
 
 	if (!rc)
-		rc = h5_file_stat(tx->file, &st);
-	if (!rc && st.size < tx->space.base + tx->space.end)
-		rc = h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
+		rc = grow(tx);
 	if (rc)
 		return rc;
-	h5_file_extend(tx->file, tx->space.end);
+	h5_space_each_area(area, &tx->space) h5_file_extend(tx->file, area->end);
 	rc = h5_io_sync(h5_tx_medium(tx));
 	if (rc) {
 		/* The kernel may have thrown away what it could not write, so another sync proves nothing. */
@@ -448,7 +462,7 @@ static void set_committed(struct h5_tx *tx)
 static void committed(struct h5_tx *tx, bool all)
 {
 	h5_count(&h5_file_shared(tx->file)->statistics->commits, 1);
-	tx->superblock.end = tx->space.base + tx->space.end;
+	tx->superblock.end = tx->space.base + tx->space.areas[0].end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
 	h5_extents_move(&tx->covered, &tx->raw);
@@ -480,22 +494,42 @@ uint64_t h5_tx_number(const struct h5_file *file)
 	return h5_tx_find(file)->number;
 }
 
-/* If all units have failed, their space is not in the file. */
-static void take_end_back(struct h5_tx *tx)
+void h5_tx_cut(struct h5_tx *tx, struct h5_area *area, uint64_t end)
 {
-	uint64_t end = h5_max(tx->space.committed_end, tx->space.least);
-
-	if (h5_tx_patch_count(tx) || tx->space.fresh.count || tx->space.end <= end)
-		return;
-	h5_space_cut(&tx->space, end);
+	h5_space_cut(&tx->space, area, end);
 	/* If that fails, the file stays longer. */
 	if (!h5_io_resize(h5_tx_medium(tx), tx->space.base + end))
 		h5_file_cut(tx->file, end);
 }
 
-static int commit(struct h5_tx *tx)
+/* If all units have failed, their space is not in the file. */
+static void take_end_back(struct h5_tx *tx)
+{
+	if (h5_tx_patch_count(tx) || tx->space.fresh.count)
+		return;
+	h5_space_each_area(area, &tx->space)
+	{
+		uint64_t end = h5_max(area->committed_end, area->least);
+
+		if (area->end > end)
+			h5_tx_cut(tx, area, end);
+	}
+}
+
+/* The journal, and the cells. */
+static int write_changes(struct h5_tx *tx)
 {
 	struct h5_tx_patch **order = NULL;
+	int rc = write_record(tx, &order);
+
+	if (!rc)
+		rc = write_cells(tx, order);
+	free(order);
+	return rc;
+}
+
+static int commit(struct h5_tx *tx)
+{
 	bool all;
 	int rc;
 
@@ -515,14 +549,35 @@ static int commit(struct h5_tx *tx)
 	if (tx->failed)
 		roll_back(tx);
 	/* If only elements were overwritten, the sync was all. */
-	if (!rc && (h5_tx_patch_count(tx) || tx->space.end != tx->space.committed_end)) {
-		rc = write_record(tx, &order);
-		if (!rc)
-			rc = write_cells(tx, order);
-		free(order);
-	}
+	if (!rc && (h5_tx_patch_count(tx) || !h5_space_ends_as_committed(&tx->space)))
+		rc = write_changes(tx);
 	if (!rc)
 		committed(tx, all);
+	return rc;
+}
+
+int h5_tx_commit_ends(struct h5_tx *tx, const uint64_t *ends)
+{
+	struct h5_space *space = &tx->space;
+	struct h5_area before[H5_FILE_AREAS_MAX];
+	int rc;
+
+	memcpy(before, space->areas, sizeof before);
+	h5_space_each_area(area, space)
+	{
+		area->end = ends[area - space->areas];
+		area->committed_end = h5_min(area->committed_end, area->end);
+		area->least = h5_min(area->least, area->end);
+	}
+	rc = tx->extension_change(tx);
+	if (!rc)
+		rc = write_changes(tx);
+	if (!rc) {
+		committed(tx, true);
+	} else if (!tx->applying) {
+		memcpy(space->areas, before, sizeof before);
+		roll_back(tx);
+	}
 	return rc;
 }
 
@@ -558,5 +613,5 @@ void h5_tx_abandon(struct h5_file *file)
 	roll_back(tx);
 	/* The disk may be full, so space that nothing needs is given back. If that fails, the file stays
 	 * longer. */
-	(void)h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
+	(void)h5_tx_set_sizes(tx);
 }

@@ -1,9 +1,16 @@
 #include "format/driver_info.h"
 
 #include "base/error.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+enum {
+	RAW_DATA = 3, /* of the kinds of data in the mapping */
+	GLOBAL_HEAP = 4,
+	MULTI_HEAD = 8, /* bytes before the addresses of members */
+};
 
 /* Family driver information, specification II.B.
  *
@@ -39,11 +46,11 @@ static int decode_name(struct h5_reader *r, char *name)
  *        0     6  member mapping, 1 to 6 for each kind of data: superblock, B-tree, raw data, global heap,
  *                 local heap, object header
  *        6     2  reserved
- *        8        for each member: its address 8, its end of address 8
+ *        8        for each member: its address 8, its end of address 8, from there on
  *                 for each member: its name, NUL-terminated, filled up to a multiple of 8 bytes */
 static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
 {
-	bool seen[H5_DRIVER_MEMBERS_MAX + 1] = {false};
+	unsigned seen[H5_DRIVER_MEMBERS_MAX + 1] = {0}; /* 1, 2, ...: the first, second, ... */
 	int rc = 0;
 
 	info->driver = H5_DRIVER_MULTI;
@@ -55,13 +62,17 @@ static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
 		if (member > H5_DRIVER_MEMBERS_MAX)
 			return h5_fail(-EUCLEAN, r->address, "driver information: mapping to member %u",
 				       member);
-		info->members += !seen[member];
-		seen[member] = true;
+		if (!seen[member])
+			seen[member] = ++info->members;
+		if (kind == RAW_DATA)
+			info->raw = seen[member] - 1;
+		else if (kind != GLOBAL_HEAP || seen[member] - 1 != info->raw)
+			info->spread |= seen[member] > 1;
 	}
 	h5_reader_skip(r, 2);
 	for (unsigned i = 0; i < info->members; i++) {
 		info->member[i].start = h5_read_u64(r);
-		h5_read_u64(r);
+		info->member[i].end = h5_read_u64(r);
 	}
 	for (unsigned i = 0; i < info->members && !rc && !r->err; i++)
 		rc = decode_name(r, info->member[i].name);
@@ -79,6 +90,20 @@ static int decode_folder(struct h5_reader *r, uint64_t length, char folder[H5_DR
 			       "driver information: folder of the configuration");
 	memcpy(folder, r->p, (size_t)length);
 	h5_reader_skip(r, (size_t)length);
+	return 0;
+}
+
+size_t h5_driver_info_ends_size(unsigned members)
+{
+	return MULTI_HEAD + 16 * (size_t)members;
+}
+
+int h5_driver_info_set_ends(uint8_t *data, size_t n, const uint64_t *ends, unsigned members)
+{
+	if (n < h5_driver_info_ends_size(members))
+		return h5_fail(-EUCLEAN, H5_UNDEF, "driver information: %zu bytes", n);
+	for (unsigned i = 0; i < members; i++)
+		h5_uint_to(data + MULTI_HEAD + 16 * i + 8, ends[i], 8);
 	return 0;
 }
 
@@ -187,6 +212,8 @@ void h5_driver_info_multi_default(struct h5_driver_info *info)
 	memset(info, 0, sizeof *info);
 	info->driver = H5_DRIVER_MULTI;
 	info->members = H5_DRIVER_MEMBERS_MAX;
+	info->raw = RAW_DATA - 1;
+	info->spread = true;
 	for (unsigned i = 0; i < H5_DRIVER_MEMBERS_MAX; i++) {
 		info->member[i].start = i * ((UINT64_MAX - 1) / H5_DRIVER_MEMBERS_MAX);
 		memcpy(info->member[i].name, names[i], sizeof names[i]);

@@ -340,7 +340,7 @@ size_t h5_journal_record_length(const uint8_t *data, size_t n)
 	return length < H5_JOURNAL_RECORD_MIN || length > H5_JOURNAL_RECORD_MAX ? 0 : (size_t)length;
 }
 
-int h5_journal_record_check(const uint8_t *data, uint64_t file_size)
+int h5_journal_record_check(const uint8_t *data, uint64_t file_size, uint64_t file_end)
 {
 	uint64_t length = h5_uint_from(data + 16, 8), size = h5_uint_from(data + 48, 8);
 	uint64_t patches = h5_uint_from(data + 56, 4), extents = h5_uint_from(data + 60, 4);
@@ -352,7 +352,7 @@ int h5_journal_record_check(const uint8_t *data, uint64_t file_size)
 	most = H5_JOURNAL_RECORD_MIN + extents * EXTENT_SIZE + objects * OBJECT_SIZE +
 	       patches * (PATCH_SIZE + GUARD_MAX) + 2 * h5_min(file_size, INT64_MAX / 4);
 	/* If the file was cut since, the record may describe more than it has. */
-	if (size <= file_size && length > most)
+	if (size <= file_end && length > most)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: longer than the file allows");
 	return 0;
 }

@@ -84,9 +84,9 @@ unsigned h5_journal_record_version(const uint8_t *data, size_t n);
  */
 size_t h5_journal_record_length(const uint8_t *data, size_t n);
 /* Checks if the record that begins with these H5_JOURNAL_RECORD_MIN bytes can belong to a file of `file_size`
- * bytes: each part of it describes at least one byte of the file. This limits the memory that decoding takes,
- * even if the journal is a long hole. -EUCLEAN: it cannot. */
-int h5_journal_record_check(const uint8_t *data, uint64_t file_size);
+ * bytes, whose addresses end at `file_end`: each part of it describes at least one byte of the file. This
+ * limits the memory that decoding takes, even if the journal is a long hole. -EUCLEAN: it cannot. */
+int h5_journal_record_check(const uint8_t *data, uint64_t file_size, uint64_t file_end);
 /* The patches borrow from `data`; the record owns its arrays. -ENODATA: empty, or not written completely;
  * -EUCLEAN: complete, but it makes no sense. */
 int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record);

@@ -121,7 +121,7 @@ static void enter_sandbox_of_file(const struct h5_options *o, const struct h5_fi
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
 	struct h5_io_stat st;
 	/* A family gets new members. */
-	bool grows = o->set.writable && !h5_file_stat(h5_file_set_root(set), &st) && st.piece;
+	bool grows = o->set.writable && !h5_file_stat(h5_file_set_root(set), &st) && st.pieces.size;
 	struct h5_sandbox sandbox = {
 		.readable = folder,
 		.listed = -1,

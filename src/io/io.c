@@ -42,6 +42,25 @@ void h5_io_stat_join(struct h5_io_stat *st, const struct h5_io_stat *piece)
 		st->ctime = piece->ctime;
 }
 
+uint64_t h5_io_left_in_block(const struct h5_io_pieces *pieces, uint64_t offset, uint64_t block)
+{
+	uint64_t begin = 0, end = UINT64_MAX, left;
+
+	if (pieces->size) {
+		begin = offset - offset % pieces->size;
+		end = pieces->size > UINT64_MAX - begin ? UINT64_MAX : begin + pieces->size;
+	}
+	for (unsigned i = 0; i < pieces->count; i++) {
+		if (pieces->start[i] > offset) {
+			end = pieces->start[i];
+			break;
+		}
+		begin = pieces->start[i];
+	}
+	left = block - (offset - begin) % block;
+	return left < end - offset ? left : end - offset;
+}
+
 bool h5_io_begins_with(struct h5_io *io, const void *bytes, size_t n)
 {
 	char found[8];

@@ -10,9 +10,19 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { H5_IO_BUFFERS = 256 };
+enum {
+	H5_IO_BUFFERS = 256,
+	H5_IO_MEMBERS_MAX = 6, /* of struct h5_io_pieces */
+};
 
 struct h5_io;
+
+/* Where the pieces of a file that can be written begin. All 0: it is one. */
+struct h5_io_pieces {
+	uint64_t size;			   /* bytes of each member of a family but the last; 0: it is none */
+	unsigned count;			   /* members of the multi driver; 0: it is none of that */
+	uint64_t start[H5_IO_MEMBERS_MAX]; /* of these, ascending; the first is 0 */
+};
 
 struct h5_io_stat {
 	uint64_t size;	 /* bytes */
@@ -21,7 +31,7 @@ struct h5_io_stat {
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 	uint64_t links; /* names of a local file; of several pieces, the most that one has */
-	uint64_t piece; /* bytes of each piece but the last of a family that can be written; 0: it is none */
+	struct h5_io_pieces pieces;
 	uint64_t owner; /* uid of the file's owner */
 	unsigned mode;	/* the file's permissions */
 	bool locked;	/* nobody writes the file: the advisory lock is held, or the file is memory */
@@ -55,6 +65,7 @@ struct h5_io_ops {
 	/* All n bytes; the file grows if they reach beyond its end. -ENOSPC, -EDQUOT, -EFBIG, -EIO with
 	 * detail. NULL, like `resize` and `sync`, if the bytes are only for reading. */
 	int (*write)(struct h5_io *io, uint64_t offset, const void *buf, size_t n);
+	/* Of members of the multi driver, the one that holds the byte before `size` ends there. */
 	int (*resize)(struct h5_io *io, uint64_t size);
 	/* All that was written before is on the medium, and the size with it. */
 	int (*sync)(struct h5_io *io);
@@ -195,17 +206,15 @@ struct h5_io_family {
  * takes `arg` over, too. A write is made whole or not at all only inside one member. */
 int h5_io_open_family(const struct h5_io_member *members, unsigned count, const struct h5_io_family *family,
 		      struct h5_io **io);
+/* Members of the multi driver, at most H5_IO_MEMBERS_MAX, all of which are there and open for writing: the
+ * same as h5_io_open_members(), and the io can be written. */
+int h5_io_open_multi(const struct h5_io_member *members, unsigned count, struct h5_io **io);
 /* Of these ios: true, one of the members is that file. */
 bool h5_io_members_have(const struct h5_io *io, uint64_t device, uint64_t inode);
 
 /* Bytes from the offset to the end of the block of `block` bytes that it is in, as the medium has them: a
  * block begins anew in each piece. */
-static inline uint64_t h5_io_left_in_block(uint64_t piece, uint64_t offset, uint64_t block)
-{
-	uint64_t at = piece ? offset % piece : offset, left = block - at % block;
-
-	return piece && piece - at < left ? piece - at : left;
-}
+uint64_t h5_io_left_in_block(const struct h5_io_pieces *pieces, uint64_t offset, uint64_t block);
 
 /* Closes and frees what they hold; may run twice. */
 void h5_io_members_release(struct h5_io_member *members, unsigned count);

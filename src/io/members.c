@@ -13,10 +13,11 @@
 struct members {
 	struct h5_io io;
 	atomic_uint count; /* the members before are complete */
+	struct h5_io_pieces pieces;
 	/* Of a family that can be written; else all 0: */
 	struct h5_io_family family;
 	pthread_mutex_t lock; /* held while a member is added */
-	/* For each member: something was written that no sync has made certain. */
+	/* Of what can be written, for each member: something was written that no sync has made certain. */
 	atomic_bool *unsynced;
 	struct h5_io_member list[];
 };
@@ -64,7 +65,7 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 	if (rc)
 		return rc;
 	st->size = st->stored = st->end = 0;
-	st->piece = m->family.size;
+	st->pieces = m->pieces;
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t start = m->list[i].start;
 		uint64_t most = (i + 1 < count ? m->list[i + 1].start : UINT64_MAX) - start;
@@ -149,7 +150,51 @@ int h5_io_open_members(const struct h5_io_member *members, unsigned count, struc
 	return rc;
 }
 
-/* ---- a family that can be written ---- */
+/* ---- what can be written ---- */
+
+/* The same with room for `most`. */
+static int writable_new(const struct h5_io_member *members, unsigned count, unsigned most,
+			struct members **out)
+{
+	struct members *m;
+	int rc = members_new(members, count, most, &m);
+
+	assert(count && count <= most);
+	if (rc)
+		return rc;
+	m->unsynced = calloc(most, sizeof *m->unsynced);
+	if (!m->unsynced) {
+		pthread_mutex_destroy(&m->lock);
+		free(m);
+		return -ENOMEM;
+	}
+	/* A process that was killed may have written what the kernel has in memory only. */
+	for (unsigned i = 0; i < count; i++)
+		m->unsynced[i] = true;
+	*out = m;
+	return 0;
+}
+
+static int member_write(struct members *m, unsigned i, uint64_t at, const void *buf, size_t n)
+{
+	m->unsynced[i] = true;
+	return h5_fail_in(h5_io_write(m->list[i].io, at, buf, n), "%s", m->list[i].name);
+}
+
+static int members_sync(struct h5_io *io)
+{
+	struct members *m = (struct members *)io;
+
+	for (unsigned i = 0; i < m->count; i++) {
+		int rc = atomic_exchange(&m->unsynced[i], false) ? h5_io_sync(m->list[i].io) : 0;
+
+		if (rc) {
+			m->unsynced[i] = true;
+			return h5_fail_in(rc, "%s", m->list[i].name);
+		}
+	}
+	return 0;
+}
 
 static int member_resize(struct members *m, unsigned i, uint64_t size)
 {
@@ -161,6 +206,8 @@ static int member_resize(struct members *m, unsigned i, uint64_t size)
 	m->unsynced[i] = true;
 	return h5_fail_in(h5_io_resize(m->list[i].io, size), "%s", m->list[i].name);
 }
+
+/* ---- a family ---- */
 
 /* With the lock. Makes the next member. All members but the last have their full size. */
 static int add_member(struct members *m)
@@ -213,8 +260,7 @@ static int family_write(struct h5_io *io, uint64_t offset, const void *buf, size
 		uint64_t at = offset % m->family.size;
 		size_t part = (size_t)h5_min(n, m->family.size - at);
 
-		m->unsynced[i] = true;
-		rc = h5_fail_in(h5_io_write(m->list[i].io, at, p, part), "%s", m->list[i].name);
+		rc = member_write(m, i, at, p, part);
 		p += part;
 		offset += part;
 		n -= part;
@@ -240,21 +286,6 @@ static int family_resize(struct h5_io *io, uint64_t size)
 	return rc ? rc : member_resize(m, (unsigned)last, size - last * each);
 }
 
-static int family_sync(struct h5_io *io)
-{
-	struct members *m = (struct members *)io;
-
-	for (unsigned i = 0; i < m->count; i++) {
-		int rc = atomic_exchange(&m->unsynced[i], false) ? h5_io_sync(m->list[i].io) : 0;
-
-		if (rc) {
-			m->unsynced[i] = true;
-			return h5_fail_in(rc, "%s", m->list[i].name);
-		}
-	}
-	return 0;
-}
-
 static int family_punch(struct h5_io *io, uint64_t offset, uint64_t n)
 {
 	struct members *m = (struct members *)io;
@@ -276,7 +307,7 @@ static const struct h5_io_ops family_ops = {.read = members_read,
 					    .stat = members_stat,
 					    .write = family_write,
 					    .resize = family_resize,
-					    .sync = family_sync,
+					    .sync = members_sync,
 					    .punch = family_punch,
 					    .unlock = members_unlock,
 					    .close = members_close};
@@ -285,32 +316,108 @@ int h5_io_open_family(const struct h5_io_member *members, unsigned count, const 
 		      struct h5_io **io)
 {
 	struct members *m;
-	int rc = members_new(members, count, family->most, &m);
+	int rc = writable_new(members, count, family->most, &m);
 
-	assert(count && count <= family->most);
 	if (rc)
 		return rc;
-	m->unsynced = calloc(family->most, sizeof *m->unsynced);
-	if (!m->unsynced) {
-		pthread_mutex_destroy(&m->lock);
-		free(m);
-		return -ENOMEM;
-	}
-	/* A process that was killed may have written what the kernel has in memory only. */
-	for (unsigned i = 0; i < count; i++)
-		m->unsynced[i] = true;
 	m->io.ops = &family_ops;
 	m->family = *family;
+	m->pieces.size = family->size;
 	*io = &m->io;
 	return 0;
 }
+
+/* ---- members of the multi driver ---- */
+
+/* The member that holds the address, and (*left) how many bytes from there on it can hold. */
+static unsigned find_start(const struct members *m, uint64_t address, uint64_t *left)
+{
+	unsigned i = (unsigned)(find(m, m->count, address) - m->list);
+
+	*left = (i + 1 < m->count ? m->list[i + 1].start : UINT64_MAX) - address;
+	return i;
+}
+
+static int multi_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
+{
+	struct members *m = (struct members *)io;
+	const uint8_t *p = buf;
+	int rc = n > UINT64_MAX - offset ? h5_fail(-EFBIG, offset, "write beyond the last address") : 0;
+
+	while (n && !rc) {
+		uint64_t left;
+		unsigned i = find_start(m, offset, &left);
+		size_t part = (size_t)h5_min(n, left);
+
+		rc = member_write(m, i, offset - m->list[i].start, p, part);
+		p += part;
+		offset += part;
+		n -= part;
+	}
+	return rc;
+}
+
+static int multi_resize(struct h5_io *io, uint64_t size)
+{
+	struct members *m = (struct members *)io;
+	uint64_t left;
+	unsigned i;
+
+	assert(size);
+	i = find_start(m, size - 1, &left);
+	return member_resize(m, i, size - m->list[i].start);
+}
+
+static int multi_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	struct members *m = (struct members *)io;
+	int rc = 0;
+
+	while (n && !rc) {
+		uint64_t left, part;
+		unsigned i = find_start(m, offset, &left);
+
+		part = h5_min(n, left);
+		m->unsynced[i] = true;
+		rc = h5_io_punch(m->list[i].io, offset - m->list[i].start, part);
+		offset += part;
+		n -= part;
+	}
+	return rc;
+}
+
+static const struct h5_io_ops multi_ops = {.read = members_read,
+					   .stat = members_stat,
+					   .write = multi_write,
+					   .resize = multi_resize,
+					   .sync = members_sync,
+					   .punch = multi_punch,
+					   .unlock = members_unlock,
+					   .close = members_close};
+
+int h5_io_open_multi(const struct h5_io_member *members, unsigned count, struct h5_io **io)
+{
+	struct members *m;
+	int rc = writable_new(members, count, H5_IO_MEMBERS_MAX, &m);
+
+	if (rc)
+		return rc;
+	m->io.ops = &multi_ops;
+	m->pieces.count = count;
+	for (unsigned i = 0; i < count; i++)
+		m->pieces.start[i] = members[i].start;
+	*io = &m->io;
+	return 0;
+}
+
+/* ---- */
 
 bool h5_io_members_have(const struct h5_io *io, uint64_t device, uint64_t inode)
 {
 	const struct members *m = (const struct members *)io;
 	struct h5_io_stat st;
 
-	assert(io->ops == &members_ops || io->ops == &family_ops);
+	assert(io->ops == &members_ops || io->ops == &family_ops || io->ops == &multi_ops);
 	for (unsigned i = 0; i < m->count; i++)
 		if (m->list[i].io && !h5_io_stat(m->list[i].io, &st) && st.device == device &&
 		    st.inode == inode)

@@ -24,12 +24,16 @@ struct h5_use {
 	uint64_t owner; /* as in struct h5_usage */
 };
 
-/* The end of the file, as the superblock states it. */
-static uint64_t stored_end(const struct h5_usage *usage)
+/* True: the bytes lie before an end that the file states. */
+static bool is_inside(const struct h5_usage *usage, uint64_t address, uint64_t n)
 {
-	const struct h5_superblock *sb = h5_file_superblock(usage->file);
+	struct h5_file_area areas[H5_FILE_AREAS_MAX];
+	unsigned i = h5_file_areas(usage->file, areas) - 1;
+	uint64_t end;
 
-	return sb->end - sb->base;
+	while (areas[i].start > address)
+		i--;
+	return h5_add(address, n, &end) && end <= areas[i].end;
 }
 
 /* ---- gathering ---- */
@@ -38,11 +42,10 @@ static int add(void *arg, uint64_t address, uint64_t n)
 {
 	struct h5_usage *usage = arg;
 	struct h5_use *last = usage->count ? &usage->uses[usage->count - 1] : NULL;
-	uint64_t end;
 	int rc;
 
 	/* A SWMR writer states the end only when it closes the file. */
-	if (!h5_add(address, n, &end) || end > stored_end(usage))
+	if (!is_inside(usage, address, n))
 		return h5_fail(-ENOTSUP, address, "%ju bytes beyond the end of the file", (uintmax_t)n);
 	if (last && last->owner == usage->owner && last->address + last->size == address) {
 		last->size += n;
@@ -73,7 +76,7 @@ static bool can_find_all(const struct h5_usage *usage)
 					      : h5_file_is_plain(usage->file) && sb->driver_info == H5_UNDEF;
 }
 
-/* The driver information block of a family. */
+/* The driver information block of a file in several pieces. */
 static int add_driver_info(struct h5_usage *usage)
 {
 	const uint64_t address = h5_file_superblock(usage->file)->driver_info;
@@ -227,14 +230,16 @@ static int fail_overlap(const struct h5_use *use, const struct h5_use *before)
 		       (uintmax_t)use->owner, (uintmax_t)before->owner);
 }
 
-static int find_unused(struct h5_usage *usage, struct h5_damage *damage, struct search *s)
+/* Finds it in one area. *i is the first use there, and becomes the first one behind it. */
+static int find_in_area(struct h5_usage *usage, struct h5_damage *damage, struct search *s,
+			const struct h5_file_area *area, size_t *i)
 {
 	const struct h5_use *before = NULL; /* the one that ends last */
-	uint64_t end = 0;
+	uint64_t end = area->start;
 	int rc = 0;
 
-	for (size_t i = 0; i < usage->count && !rc; i++) {
-		const struct h5_use *use = &usage->uses[i];
+	for (; *i < usage->count && usage->uses[*i].address < area->end && !rc; ++*i) {
+		const struct h5_use *use = &usage->uses[*i];
 
 		if (before && use->address < end)
 			rc = note(usage, damage, fail_overlap(use, before));
@@ -246,8 +251,23 @@ static int find_unused(struct h5_usage *usage, struct h5_damage *damage, struct 
 			before = use;
 		}
 	}
-	s->end = stored_end(usage);
+	/* A member that is not the first has at least so many bytes. */
+	if (!before && area->start)
+		end += h5_min(area->end - area->start, H5_FILE_AREA_LEAST);
+	s->end = area->end;
 	return rc ? rc : add_unused(s, end);
+}
+
+static int find_unused(struct h5_usage *usage, struct h5_damage *damage, struct search *s)
+{
+	struct h5_file_area areas[H5_FILE_AREAS_MAX];
+	unsigned count = h5_file_areas(usage->file, areas);
+	size_t i = 0;
+	int rc = 0;
+
+	for (unsigned k = 0; k < count && !rc; k++)
+		rc = find_in_area(usage, damage, s, &areas[k], &i);
+	return rc;
 }
 
 int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struct h5_extents *unused)

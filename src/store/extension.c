@@ -29,12 +29,15 @@ static int find(struct h5_file *file, const struct h5_header *extension, enum h5
 }
 
 int h5_extension_driver_info(struct h5_file *file, const struct h5_header *extension,
-			     struct h5_driver_info *driver)
+			     struct h5_driver_info *driver, uint64_t *address)
 {
 	struct h5_reader r;
 	int rc = find(file, extension, H5_MSG_DRIVER_INFO, &r);
 
-	return rc ? rc : h5_driver_info_message_decode(&r, driver);
+	if (rc)
+		return rc;
+	*address = r.address + H5_DRIVER_MESSAGE_HEAD;
+	return h5_driver_info_message_decode(&r, driver);
 }
 
 int h5_extension_cache_image(struct h5_file *file, const struct h5_header *extension,

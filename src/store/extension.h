@@ -16,7 +16,7 @@
 int h5_extension_load(struct h5_file *file, struct h5_header *extension);
 /* Decode one message. -ENODATA: the extension has none. */
 int h5_extension_driver_info(struct h5_file *file, const struct h5_header *extension,
-			     struct h5_driver_info *driver);
+			     struct h5_driver_info *driver, uint64_t *address);
 int h5_extension_cache_image(struct h5_file *file, const struct h5_header *extension,
 			     struct h5_cache_image_message *image);
 

@@ -23,7 +23,10 @@ struct h5_file {
 	/* `io` itself, if the file is changed by us; else NULL. */
 	struct h5_overlay *changes;
 	struct h5_overlay *image; /* in `io`; see h5_file_image() */
-	/* all above is immutable after h5_file_open() and h5_file_lay_over(), but for the image */
+	struct h5_file_area areas[H5_FILE_AREAS_MAX];
+	unsigned area_count; /* 0: it has no areas of its own */
+	/* all above is immutable after h5_file_open() and h5_file_lay_over(), but for the image, and the ends
+	   of areas, which only a writer reads */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
@@ -281,15 +284,64 @@ struct h5_io *h5_file_io(const struct h5_file *file)
 	return file->io;
 }
 
+void h5_file_set_areas(struct h5_file *file, const struct h5_file_area *areas, unsigned count)
+{
+	assert(count && count <= H5_FILE_AREAS_MAX);
+	memcpy(file->areas, areas, count * sizeof *areas);
+	file->area_count = count;
+}
+
+unsigned h5_file_areas(const struct h5_file *file, struct h5_file_area areas[H5_FILE_AREAS_MAX])
+{
+	const struct h5_superblock *sb = &file->superblock;
+
+	if (!file->area_count) {
+		areas[0] = (struct h5_file_area){.end = sb->end - sb->base, .raw = true};
+		return 1;
+	}
+	memcpy(areas, file->areas, sizeof file->areas);
+	return file->area_count;
+}
+
+/* The area that holds the byte before `end`; NULL: the file is one. */
+static struct h5_file_area *area_before(struct h5_file *file, uint64_t end)
+{
+	unsigned i = file->area_count;
+
+	while (i > 1 && file->areas[i - 1].start >= end)
+		i--;
+	return i ? &file->areas[i - 1] : NULL;
+}
+
 void h5_file_extend(struct h5_file *file, uint64_t end)
 {
-	if (end > file->end)
-		file->size = file->end = end;
+	struct h5_file_area *area = area_before(file, end);
+
+	if (area && end > area->end) {
+		file->size += end - area->end;
+		area->end = end;
+	}
+	if (end <= file->end)
+		return;
+	file->end = end;
+	if (!area)
+		file->size = end;
 }
 
 void h5_file_cut(struct h5_file *file, uint64_t end)
 {
-	file->size = file->end = end;
+	struct h5_file_area *area = area_before(file, end);
+
+	if (!area) {
+		file->size = file->end = end;
+		return;
+	}
+	file->size -= h5_min(file->size, area->end - h5_min(area->end, end));
+	area->end = end;
+	file->end = 0;
+	for (unsigned i = 0; i < file->area_count; i++)
+		if (file->areas[i].end > file->areas[i].start)
+			file->end = file->areas[i].end;
 }
 
 void h5_file_renumber(struct h5_file *file)

@@ -47,7 +47,7 @@ void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 /* True: all addresses are those of one file: it is not in pieces, and has no cache image. */
 bool h5_file_is_plain(const struct h5_file *file);
-/* True: it is a family of files, all of which are there, and has no cache image. */
+/* True: it is in several pieces (family or multi driver), all of which are there, and has no cache image. */
 bool h5_file_is_family(const struct h5_file *file);
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
 const struct h5_file_shared *h5_file_shared(const struct h5_file *file);
@@ -63,6 +63,22 @@ void h5_file_identity(const struct h5_file *file, uint64_t *device, uint64_t *in
 /* For a file that other programs may write meanwhile. True: its size or mtime has changed, or the mtime was
  * too new to tell when it was last looked at; all that is cached of the file is forgotten. */
 bool h5_file_refresh(struct h5_file *file);
+/* A range of addresses with an end of its own: the whole file, or one for each member of the multi driver. */
+struct h5_file_area {
+	uint64_t start, end; /* as the file states them, or as a writer has moved the end since */
+	bool raw;	     /* raw data go there */
+	unsigned member;     /* its number in the driver information */
+};
+
+enum {
+	H5_FILE_AREAS_MAX = H5_IO_MEMBERS_MAX,
+	/* Bytes that a member of the multi driver has at least, so that it has an end: libhdf5 reads a global
+	 * heap only where raw data could be as well. */
+	H5_FILE_AREA_LEAST = 8,
+};
+
+/* Ascending; returns how many there are. Metadata go to the first. The superblock states an end. */
+unsigned h5_file_areas(const struct h5_file *file, struct h5_file_area areas[H5_FILE_AREAS_MAX]);
 /* Bytes of the file from its base address on, in all its pieces: a bound for any walk over its blocks. */
 uint64_t h5_file_size(const struct h5_file *file);
 /* Where its addresses end: the same as its size, unless there are gaps between its pieces. */

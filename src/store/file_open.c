@@ -1,5 +1,6 @@
 #include "store/file_open.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "format/onion.h"
 #include "store/cache_image.h"
@@ -10,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the file says of its driver. If it says nothing, there is none. */
-static int read_driver_info(struct h5_file *file, const struct h5_header *extension,
-			    struct h5_driver_info *driver)
+int h5_file_driver_info(struct h5_file *file, const struct h5_header *extension,
+			struct h5_driver_info *driver, uint64_t *address)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	uint8_t block[H5_DRIVER_BLOCK_MAX];
@@ -21,8 +21,9 @@ static int read_driver_info(struct h5_file *file, const struct h5_header *extens
 	int rc;
 
 	*driver = (struct h5_driver_info){0};
+	*address = H5_UNDEF;
 	if (sb->extension != H5_UNDEF) {
-		rc = h5_extension_driver_info(file, extension, driver);
+		rc = h5_extension_driver_info(file, extension, driver, address);
 		return rc == -ENODATA ? 0 : rc;
 	}
 	/* Address 0 is that of the superblock: some writers mean "none" by it. */
@@ -31,6 +32,7 @@ static int read_driver_info(struct h5_file *file, const struct h5_header *extens
 	rc = h5_file_read_some(file, sb->driver_info, block, sizeof block, &got);
 	if (rc)
 		return h5_fail_in(rc, "driver information block");
+	*address = sb->driver_info + H5_DRIVER_BLOCK_HEAD;
 	r = h5_file_reader(file, block, got, sb->driver_info);
 	return h5_driver_info_block_decode(&r, driver);
 }
@@ -39,10 +41,11 @@ static int read_driver_info(struct h5_file *file, const struct h5_header *extens
 static int read_extension(struct h5_file *file, struct h5_header *extension, struct h5_driver_info *driver)
 {
 	int rc = h5_extension_load(file, extension);
+	uint64_t address;
 
 	if (rc)
 		return rc;
-	rc = read_driver_info(file, extension, driver);
+	rc = h5_file_driver_info(file, extension, driver, &address);
 	if (rc)
 		h5_header_release(extension);
 	return rc;
@@ -155,22 +158,75 @@ static int find_division(struct h5_file *file, const struct h5_members *members,
 	return 0;
 }
 
-/* Why such a file cannot be written, in words; NULL: it can. */
-static const char *why_fixed(const struct division *division)
+/* True: both name the same files. The ends of members change as the file is written. */
+static bool are_same_files(const struct h5_driver_info *a, struct h5_driver_info b)
 {
-	if (division->driver.driver == H5_DRIVER_MULTI)
-		return "a file in several pieces (split and multi drivers)";
-	return division->said ? NULL : "a family whose files do not say so";
+	for (unsigned i = 0; i < H5_DRIVER_MEMBERS_MAX; i++)
+		b.member[i].end = a->member[i].end;
+	return !memcmp(a, &b, sizeof b);
 }
 
-/* Reads with all members what was guessed without them. */
-static int check_guess(struct h5_file *file, struct division *division, struct h5_header *extension)
+static int by_start(const void *a, const void *b)
+{
+	const struct h5_file_area *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* The areas of the members of a multi file; false: they reach into each other. libhdf5 1.6 states in the
+ * superblock the end of the last member, later versions that of the first one. */
+static bool find_areas(const struct h5_file *file, const struct h5_driver_info *driver,
+		       struct h5_file_area areas[H5_FILE_AREAS_MAX])
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	for (unsigned i = 0; i < driver->members; i++) {
+		areas[i] = (struct h5_file_area){
+			.start = driver->member[i].start, .raw = i == driver->raw, .member = i};
+		if (!h5_add(areas[i].start, driver->member[i].end, &areas[i].end))
+			return false;
+	}
+	if (sb->end != H5_UNDEF)
+		areas[0].end = h5_max(areas[0].end, sb->end);
+	qsort(areas, driver->members, sizeof *areas, by_start);
+	for (unsigned i = 1; i < driver->members; i++)
+		if (areas[i - 1].end >= areas[i].start)
+			return false;
+	return !areas[0].member;
+}
+
+/* Why such a file cannot be written, in words; NULL: it can. */
+static const char *why_fixed(struct h5_file *file, const struct division *division)
+{
+	struct h5_file_area areas[H5_FILE_AREAS_MAX];
+
+	if (!division->said)
+		return "a family whose files do not say so";
+	if (division->driver.driver != H5_DRIVER_MULTI)
+		return NULL;
+	/* libhdf5 reads more than a block has, up to the end of the member that its kind of metadata goes to.
+	 */
+	if (division->driver.spread)
+		return "a file of the multi driver whose metadata are in several members";
+	if (h5_file_superblock(file)->base)
+		return "a file of the split or multi driver with a user block";
+	if (!find_areas(file, &division->driver, areas))
+		return "a file of the multi driver whose members reach into each other, or of HDF5 1.6";
+	h5_file_set_areas(file, areas, division->driver.members);
+	return NULL;
+}
+
+/* Reads with all members what was guessed without them, or before the journal was replayed. Loads the
+ * extension. */
+static int check_driver(struct h5_file *file, struct division *division, struct h5_header *extension)
 {
 	struct h5_driver_info said;
 	int rc = read_extension(file, extension, &said);
 
-	if (!rc && memcmp(&division->driver, &said, sizeof said) != 0)
+	if (!rc && !are_same_files(&division->driver, said))
 		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
+	if (!rc)
+		division->driver = said;
 	division->said = true;
 	return rc;
 }
@@ -181,13 +237,13 @@ static int settle(struct h5_file *file, struct division division, bool loaded, s
 	const char *why;
 	int rc = 0;
 
-	if (division.guessed)
-		rc = check_guess(file, &division, extension);
+	if (division.guessed || (!loaded && division.driver.driver == H5_DRIVER_MULTI))
+		rc = check_driver(file, &division, extension);
 	else if (!loaded)
 		rc = h5_extension_load(file, extension);
 	if (rc)
 		return rc;
-	why = why_fixed(&division);
+	why = why_fixed(file, &division);
 	if (why)
 		h5_file_fix(file, why);
 	h5_file_set_in_pieces(file);
@@ -220,7 +276,7 @@ static int open_members(struct h5_file *file, struct h5_members *members, struct
 		rc = h5_file_read_through(file, io);
 		return rc ? rc : settle(file, division, true, extension);
 	}
-	return division.guessed ? check_guess(file, &division, extension) : 0;
+	return division.guessed ? check_driver(file, &division, extension) : 0;
 }
 
 static struct h5_members members_of(const struct h5_file_place *place, const struct h5_file *file)

@@ -2,8 +2,10 @@
 #ifndef H5_STORE_FILE_OPEN_H
 #define H5_STORE_FILE_OPEN_H
 
+#include "format/driver_info.h"
 #include "store/file_private.h"
 #include "store/folder.h"
+#include "store/object_header.h"
 
 /* Names a file. Of a file in several pieces, `path` is the first one; the others are found beside it. */
 struct h5_file_place {
@@ -13,6 +15,11 @@ struct h5_file_place {
 	const char *pattern;
 	uint64_t offset; /* of the superblock; 0: it is searched */
 };
+
+/* What the file says of its driver, and the address of its information. If it says nothing, there is none.
+ * `extension`: h5_extension_load(). */
+int h5_file_driver_info(struct h5_file *file, const struct h5_header *extension,
+			struct h5_driver_info *driver, uint64_t *address);
 
 struct h5_joined; /* how the pieces of a file were joined */
 

@@ -20,6 +20,8 @@ struct h5_io *h5_file_leave_io(struct h5_file *file);
 void h5_file_fix(struct h5_file *file, const char *what);
 /* The file is one of several pieces, or may become one. */
 void h5_file_set_in_pieces(struct h5_file *file);
+/* The file is in members of the multi driver, which have these areas. */
+void h5_file_set_areas(struct h5_file *file, const struct h5_file_area *areas, unsigned count);
 /* The same with the blocks of a metadata cache image (cache_image.h) laid over the io before. */
 int h5_file_read_image(struct h5_file *file, struct h5_overlay *image);
 /* Takes the text for h5_file_missing() over. */
@@ -41,9 +43,10 @@ const struct h5_overlay *h5_file_image(const struct h5_file *file);
 /* The blocks of the image were written to their addresses, so the file is read without it from now on. No
  * other thread may read the file meanwhile. */
 void h5_file_drop_image(struct h5_file *file);
-/* The file reaches at least up to this address. */
+/* The file, or the area that the byte before is in, reaches at least up to this address. */
 void h5_file_extend(struct h5_file *file, uint64_t end);
-/* The file ends at this address. Nothing is cached of what was behind it. */
+/* The file, or the area that the byte before is in, ends at this address. Nothing is cached of what was
+ * behind it. */
 void h5_file_cut(struct h5_file *file, uint64_t end);
 /* Gives the file a new number, so that nothing decoded before is found again. */
 void h5_file_renumber(struct h5_file *file);

@@ -409,6 +409,23 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
+/* Joins the members, of which some may be missing. */
+static int join_multi(struct h5_members *members, struct h5_io_member *list, unsigned count,
+		      struct h5_io **io)
+{
+	int rc;
+
+	if (!members->writable) {
+		rc = h5_members_note_missing(members, list, count);
+		return rc ? rc : h5_io_open_members(list, count, io);
+	}
+	rc = check_different(list, count);
+	return rc ? rc : h5_io_open_multi(list, count, io);
+}
+
+_Static_assert((int)H5_DRIVER_MEMBERS_MAX <= (int)H5_IO_MEMBERS_MAX,
+	       "all members of a multi file can be open");
+
 static int open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io)
 {
 	struct h5_io_member list[H5_DRIVER_MEMBERS_MAX] = {{.io = *io}};
@@ -429,9 +446,9 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 		list[i].start = info->member[i].start;
 		list[i].name = fill_template(info->member[i].name, known ? stem : NULL);
 		rc = !list[i].name ? -ENOMEM
-		     : allowed	   ? open_beside(members, list[i].name, false, &list[i].io)
-				   : -EACCES;
-		if (is_missing(rc))
+		     : allowed	   ? open_beside(members, list[i].name, members->writable, &list[i].io)
+				   : h5_fail(-EACCES, H5_UNDEF, "external=none forbids it");
+		if (is_missing(rc) && !members->writable)
 			rc = 0;
 		else if (rc)
 			rc = h5_fail_in(rc, "%s", list[i].name);
@@ -442,9 +459,7 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 			rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: two members start at %llu",
 				     (unsigned long long)list[i].start);
 	if (!rc)
-		rc = h5_members_note_missing(members, list, info->members);
-	if (!rc)
-		rc = h5_io_open_members(list, info->members, io);
+		rc = join_multi(members, list, info->members, io);
 	for (unsigned i = 0; rc && i < info->members; i++) {
 		if (list[i].io == *io)
 			list[i].io = NULL; /* stays the caller's */

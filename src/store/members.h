@@ -35,8 +35,8 @@ struct h5_members {
  * missing unless the user has named the members by a pattern, or it has the owner and permissions of the
  * first one, and a name that follows from the first one's by the rules of the driver.
  *
- * With `writable`, all members of a family must be there, and be open for writing, so that *io can be written
- * and makes more members; those behind `end` belong to it, too. A multi file stays one for reading.
+ * With `writable`, all members must be there, and be open for writing, so that *io can be written. That of a
+ * family makes more members, and those behind `end` belong to it, too.
  *
  * `sure` false: only the file's size suggests a family. It is one if all members are there with just the
  * sizes of a family; otherwise *io stays what it is. */

@@ -138,6 +138,7 @@ class CrashCase(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     piece = 0  # bytes of each piece of the file; 0: it is one
+    crashes = Crashes  # what has the states
 
     def get(self, path):
         """The file's bytes."""
@@ -194,7 +195,7 @@ class CrashCase(unittest.TestCase):
         record = self.file("recovery")
         self.recover(path, label, record)
         events = Record(record).events
-        crashes = Crashes(*images, piece=self.piece)
+        crashes = self.crashes(*images, piece=self.piece)
         for event in events[:chance.randrange(len(events) + 1)]:
             crashes.add(event)
         again = crashes.cut(chance) if chance.randrange(2) else crashes.images
@@ -202,7 +203,7 @@ class CrashCase(unittest.TestCase):
         self.counts["recovery cut"] += 1
 
     def replay(self, path, before, record, history, model, chance):
-        crashes = Crashes(before, piece=self.piece)
+        crashes = self.crashes(before, piece=self.piece)
         looked_at = set(range(len(record.events) + 1))
         states = self.states if STATES is None else int(STATES)
         if states:

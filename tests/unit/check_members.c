@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "change/open.h"
+#include "fault_io.h"
 #include "format/driver_info.h"
 #include "io/io.h"
 #include "store/file.h"
@@ -68,6 +69,82 @@ START_TEST(pieces_of_memory)
 }
 END_TEST
 
+/* Two files that record what is done to them, as members that begin at 0 and at START. */
+static struct h5_io *open_writable(struct fault_io *fault, char paths[2][64], uint64_t start)
+{
+	struct h5_io_member m[2] = {{.name = strdup("one")}, {.start = start, .name = strdup("two")}};
+	struct h5_io *io;
+
+	for (unsigned i = 0; i < 2; i++) {
+		strcpy(paths[i], "/tmp/check_members-XXXXXX");
+		ck_assert_int_eq(h5_io_open_fd(mkstemp(paths[i]), H5_LOCK_NONE, true, &m[i].io), 0);
+		m[i].io = fault_io_wrap(fault, m[i].io);
+	}
+	ck_assert_int_eq(h5_io_open_multi(m, 2, &io), 0);
+	return io;
+}
+
+static void ck_event(const struct fault_io *fault, size_t i, enum fault_kind kind, unsigned file,
+		     uint64_t offset)
+{
+	ck_assert_uint_gt(fault->count, i);
+	ck_assert_int_eq(fault->events[i].kind, kind);
+	ck_assert_uint_eq(fault->events[i].file, file);
+	if (kind != FAULT_SYNC)
+		ck_assert_uint_eq(fault->events[i].offset, offset);
+}
+
+/* Each call goes to the member that has the address, and a sync to those that were changed. */
+START_TEST(members_that_are_written)
+{
+	const uint64_t start = (UINT64_C(1) << 63) - 1;
+	struct fault_io fault = {.record = true, .error = -EIO};
+	struct h5_io_stat st;
+	char paths[2][64], buf[8];
+	struct h5_io *io = open_writable(&fault, paths, start);
+
+	ck_assert_int_eq(h5_io_sync(io), 0); /* what an earlier process has left unsynced */
+	ck_event(&fault, 0, FAULT_SYNC, 0, 0);
+	ck_event(&fault, 1, FAULT_SYNC, 1, 0);
+	ck_assert_int_eq(h5_io_sync(io), 0);
+	ck_assert_uint_eq(fault.count, 2);
+	ck_assert_int_eq(h5_io_write(io, start + 5000, "there", 5), 0);
+	ck_event(&fault, 2, FAULT_WRITE, 1, 5000);
+	ck_assert_int_eq(h5_io_sync(io), 0);
+	ck_event(&fault, 3, FAULT_SYNC, 1, 0);
+	ck_assert_int_eq(h5_io_write(io, 10, "here", 4), 0);
+	ck_event(&fault, 4, FAULT_WRITE, 0, 10);
+	ck_assert_int_eq(h5_io_resize(io, 100), 0);
+	ck_event(&fault, 5, FAULT_RESIZE, 0, 100);
+	ck_assert_int_eq(h5_io_resize(io, start + 6000), 0);
+	ck_event(&fault, 6, FAULT_RESIZE, 1, 6000);
+	ck_assert_int_eq(h5_io_resize(io, start + 6000), 0);
+	ck_assert_uint_eq(fault.count, 7);
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_io_sync(io), -EIO);
+	fault_io_disarm(&fault);
+	ck_assert_int_eq(h5_io_sync(io), 0); /* of both again */
+	ck_event(&fault, 7, FAULT_SYNC, 0, 0);
+	ck_event(&fault, 8, FAULT_SYNC, 1, 0);
+	ck_assert_int_eq(h5_io_read(io, start + 5000, buf, 5), 0);
+	ck_assert_mem_eq(buf, "there", 5);
+	ck_assert_int_eq(h5_io_read(io, 10, buf, 4), 0);
+	ck_assert_mem_eq(buf, "here", 4);
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert_uint_eq(st.size, 6100);
+	ck_assert_uint_eq(st.end, start + 6000);
+	ck_assert_uint_eq(st.pieces.count, 2);
+	/* A page ends where those of its member do. */
+	ck_assert_uint_eq(h5_io_left_in_block(&st.pieces, start + 5000, 4096), 8192 - 5000);
+	ck_assert_uint_eq(h5_io_left_in_block(&st.pieces, 5000, 4096), 8192 - 5000);
+	ck_assert_uint_eq(h5_io_left_in_block(&st.pieces, start - 10, 4096), 10);
+	h5_io_close(io);
+	fault_io_release(&fault);
+	for (unsigned i = 0; i < 2; i++)
+		unlink(paths[i]);
+}
+END_TEST
+
 /* ---- driver information ---- */
 
 #define U64(v) (v) & 0xff, (v) >> 8 & 0xff, 0, 0, 0, 0, 0, 0
@@ -117,7 +194,10 @@ START_TEST(driver_information)
 					0,	 0,	     'r',     'a', 'w', '-', '%', 's', '.',
 					'h',	 '5',	     0,	      0,   0,	0,   0,	  0,   0};
 	static const uint8_t other[] = {0, 0, 0};
+	const uint64_t ends[] = {0x1122334455667788, 5};
+	uint8_t changed[sizeof split];
 	struct h5_driver_info info;
+	size_t n;
 
 	check_driver_info("NCSAfami", family, sizeof family, &info);
 	ck_assert_int_eq(info.driver, H5_DRIVER_FAMILY);
@@ -127,7 +207,22 @@ START_TEST(driver_information)
 	ck_assert_uint_eq(info.members, 2);
 	ck_assert_uint_eq(info.member[0].start, 0);
 	ck_assert_uint_eq(info.member[1].start, 0x800);
+	ck_assert_uint_eq(info.member[0].end, 77);
+	ck_assert_uint_eq(info.member[1].end, 99);
+	ck_assert_uint_eq(info.raw, 1);
 	ck_assert_str_eq(info.member[0].name, "%s.m");
+	ck_assert_str_eq(info.member[1].name, "raw-%s.h5");
+	n = h5_driver_info_ends_size(2);
+	ck_assert_uint_eq(n, 40);
+	memcpy(changed, split, sizeof changed);
+	ck_assert_int_eq(h5_driver_info_set_ends(changed, n - 1, ends, 2), -EUCLEAN);
+	ck_assert_mem_eq(changed, split, sizeof changed);
+	ck_assert_int_eq(h5_driver_info_set_ends(changed, n, ends, 2), 0);
+	check_driver_info("NCSAmult", changed, sizeof changed, &info);
+	ck_assert_uint_eq(info.member[0].start, 0);
+	ck_assert_uint_eq(info.member[0].end, ends[0]);
+	ck_assert_uint_eq(info.member[1].start, 0x800);
+	ck_assert_uint_eq(info.member[1].end, ends[1]);
 	ck_assert_str_eq(info.member[1].name, "raw-%s.h5");
 	check_driver_info("whatever", other, sizeof other, &info);
 	ck_assert_int_eq(info.driver, H5_DRIVER_NONE);
@@ -336,5 +431,5 @@ START_TEST(names_of_other_files)
 }
 END_TEST
 
-UNIT_MAIN("members", pieces_of_memory, driver_information, files_in_several_pieces,
+UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
 	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files)

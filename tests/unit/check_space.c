@@ -63,7 +63,7 @@ static void allocate(struct h5_space *space, uint64_t *seed, struct held *held)
 {
 	static const enum h5_allocation kinds[] = {H5_ALLOCATE_RAW, H5_ALLOCATE_METADATA, H5_ALLOCATE_ONCE};
 	enum h5_allocation kind = kinds[any(seed, 3)];
-	uint64_t n = any_size(seed), end = space->end, place = first_place(space, kind, n), address;
+	uint64_t n = any_size(seed), end = space->areas[0].end, place = first_place(space, kind, n), address;
 
 	ck_assert_int_eq(h5_space_allocate(space, kind, n, &address), 0);
 	ck_assert(may_lie(space, kind, n, address));
@@ -77,13 +77,13 @@ static void allocate(struct h5_space *space, uint64_t *seed, struct held *held)
 static void check_places(uint64_t base, uint64_t page)
 {
 	struct h5_space space = {
-		.base = base, .end = page ? 2 * page : LEAST, .limit = INT64_MAX, .page = page};
+		.base = base, .areas = {{.end = page ? 2 * page : LEAST, .limit = INT64_MAX}}, .page = page};
 	struct held held[HELD_MAX];
 	uint64_t seed = base + page;
 	unsigned count = 0;
 	bool committed;
 
-	space.committed_end = space.end;
+	space.areas[0].committed_end = space.areas[0].end;
 	for (int i = 0; i < ROUNDS; i++) {
 		unsigned k = count ? any(&seed, count) : 0;
 
@@ -113,7 +113,8 @@ END_TEST
 /* What a file could give back: what is free at its end, and whole pages that still take room. */
 START_TEST(waste_is_free_ends_and_pages)
 {
-	struct h5_space space = {.base = 512, .end = 100000, .committed_end = 100000, .limit = INT64_MAX};
+	struct h5_space space = {.base = 512,
+				 .areas = {{.end = 100000, .committed_end = 100000, .limit = INT64_MAX}}};
 	bool committed;
 
 	ck_assert_uint_eq(h5_space_waste(&space, true), 0);
@@ -135,4 +136,102 @@ START_TEST(waste_is_free_ends_and_pages)
 }
 END_TEST
 
-UNIT_MAIN("space", each_allocation_takes_the_first_place, waste_is_free_ends_and_pages)
+/* Members of the multi driver: small ones, so that they become full. */
+enum { SECOND = 60001, THIRD = 130001, MEMBER = 40000 };
+
+static struct h5_space in_members(void)
+{
+	return (struct h5_space){
+		.pieces = {.count = 3, .start = {0, SECOND, THIRD}},
+		.areas = {{.end = LEAST, .committed_end = LEAST, .least = LEAST, .limit = SECOND - 1},
+			  {.start = SECOND, .end = SECOND + 8, .least = SECOND + 8, .limit = THIRD - 1},
+			  {.start = THIRD,
+			   .end = THIRD + LEAST,
+			   .committed_end = THIRD + LEAST,
+			   .least = THIRD + LEAST,
+			   .limit = THIRD + MEMBER}},
+		.others = 2,
+		.raw = 2};
+}
+
+/* Metadata go to the first member, raw data to another one, each up to its own end. */
+START_TEST(members_have_their_own_ends)
+{
+	struct h5_space space = in_members();
+	uint64_t address, sum[2] = {0};
+	bool committed;
+
+	for (int kind = 0; kind < 2; kind++)
+		while (!h5_space_allocate(&space, kind ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW, 1000,
+					  &address)) {
+			ck_assert_uint_ge(address, kind ? LEAST : THIRD + LEAST);
+			ck_assert_uint_le(address + 1000, kind ? SECOND - 1 : THIRD + MEMBER);
+			ck_assert(!kind || address % 8 == 0);
+			ck_assert(h5_space_has(&space, address, 1000));
+			ck_assert(!h5_space_had(&space, address, 1000));
+			sum[kind] += 1000;
+		}
+	ck_assert_uint_eq(sum[0], 39000);
+	ck_assert_uint_ge(sum[1], 56000);
+	ck_assert_uint_eq(space.areas[1].end, SECOND + 8);
+	ck_assert(!h5_space_ends_as_committed(&space));
+	ck_assert(!h5_space_has(&space, THIRD - 1, 1000));
+	ck_assert(!h5_space_has(&space, SECOND - 1, 2));
+	ck_assert(h5_space_has(&space, SECOND, 8));
+	ck_assert(!h5_space_has(&space, SECOND, 9));
+	/* What one of them gives up is not for the other. */
+	h5_space_free(&space, THIRD + LEAST, 39000, &committed);
+	ck_assert(!committed);
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 1000, &address), -ENOSPC);
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 39000, &address), 0);
+	ck_assert_uint_eq(address, THIRD + LEAST);
+	h5_space_rollback(&space);
+	ck_assert_uint_eq(space.areas[0].end, LEAST);
+	ck_assert_uint_eq(space.areas[1].end, SECOND + 8);
+	ck_assert_uint_eq(space.areas[2].end, THIRD + LEAST);
+	h5_space_release(&space);
+}
+END_TEST
+
+START_TEST(members_are_cut_and_punched_one_by_one)
+{
+	struct h5_space space = in_members();
+	struct h5_extents pages = {0};
+	uint64_t raw, metadata;
+	bool committed;
+
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 30000, &raw), 0);
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 30000, &metadata), 0);
+	h5_space_committed(&space, true);
+	ck_assert(h5_space_ends_as_committed(&space));
+	ck_assert(h5_space_had(&space, raw, 30000));
+	h5_space_free(&space, raw, 29000, &committed);
+	ck_assert(committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	/* Pages begin where the member does. */
+	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
+	ck_assert_uint_eq(pages.count, 1);
+	ck_assert_uint_eq(h5_extents_from(&pages, 0)->address, THIRD + H5_CELL);
+	ck_assert_uint_eq(h5_extents_from(&pages, 0)->size, 6 * H5_CELL);
+	h5_extents_release(&pages);
+	ck_assert_uint_eq(h5_space_waste(&space, true), 6 * H5_CELL);
+	h5_space_free(&space, raw + 29000, 1000, &committed);
+	h5_space_free(&space, metadata, 30000, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	for (unsigned i = 0; i < 3; i++)
+		h5_space_cut(&space, &space.areas[i], h5_space_least_end(&space, &space.areas[i]));
+	ck_assert_uint_eq(space.areas[0].end, LEAST);
+	ck_assert_uint_eq(space.areas[1].end, SECOND + 8);
+	ck_assert_uint_eq(space.areas[2].end, THIRD + LEAST);
+	ck_assert_uint_eq(space.free[0].count, 0);
+	/* One that could be empty keeps a few bytes. */
+	h5_space_reclaim(&space, THIRD, LEAST);
+	ck_assert_uint_eq(h5_space_least_end(&space, &space.areas[2]), THIRD + 8);
+	h5_space_release(&space);
+}
+END_TEST
+
+UNIT_MAIN("space", each_allocation_takes_the_first_place, waste_is_free_ends_and_pages,
+	  members_have_their_own_ends, members_are_cut_and_punched_one_by_one)

@@ -207,7 +207,7 @@ END_TEST
 
 START_TEST(metadata_stays_inside_a_page)
 {
-	struct h5_space space = {.base = 512, .end = 4000 - 512, .limit = INT64_MAX};
+	struct h5_space space = {.base = 512, .areas = {{.end = 4000 - 512, .limit = INT64_MAX}}};
 	uint64_t at;
 
 	for (unsigned n = 1; n < H5_CELL; n += 333) {
@@ -221,7 +221,7 @@ END_TEST
 
 START_TEST(space_is_used_again_when_nobody_wants_it)
 {
-	struct h5_space space = {.end = 10000, .committed_end = 10000, .limit = INT64_MAX};
+	struct h5_space space = {.areas = {{.end = 10000, .committed_end = 10000, .limit = INT64_MAX}}};
 	uint64_t a, b, c;
 	bool committed;
 
@@ -248,7 +248,8 @@ END_TEST
 
 START_TEST(readers_along_keep_all_space)
 {
-	struct h5_space space = {.end = 10000, .committed_end = 10000, .limit = INT64_MAX, .keeps = true};
+	struct h5_space space = {.areas = {{.end = 10000, .committed_end = 10000, .limit = INT64_MAX}},
+				 .keeps = true};
 	uint64_t a, b;
 	bool committed;
 
@@ -266,7 +267,8 @@ END_TEST
 /* Paged files: small raw data and small metadata in pages of their own, large ones from a page's start on. */
 START_TEST(pages_of_the_file_space)
 {
-	struct h5_space space = {.end = 8192, .committed_end = 8192, .limit = INT64_MAX, .page = 4096};
+	struct h5_space space = {.areas = {{.end = 8192, .committed_end = 8192, .limit = INT64_MAX}},
+				 .page = 4096};
 	uint64_t raw, meta, large, other;
 	bool committed;
 
@@ -275,7 +277,7 @@ START_TEST(pages_of_the_file_space)
 	ck_assert_uint_ne(raw / 4096, meta / 4096);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 5000, &large), 0);
 	ck_assert_uint_eq(large % 4096, 0);
-	ck_assert_uint_eq(space.end % 4096, 0);
+	ck_assert_uint_eq(space.areas[0].end % 4096, 0);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 100, &other), 0);
 	ck_assert_uint_eq(other / 4096, raw / 4096);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 100, &other), 0);
@@ -291,12 +293,12 @@ END_TEST
 
 START_TEST(addresses_end)
 {
-	struct h5_space space = {.end = 60000, .limit = 65535};
+	struct h5_space space = {.areas = {{.end = 60000, .limit = 65535}}};
 	uint64_t at;
 
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 6000, &at), -ENOSPC);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, UINT64_MAX, &at), -ENOSPC);
-	ck_assert_uint_eq(space.end, 60000);
+	ck_assert_uint_eq(space.areas[0].end, 60000);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 5000, &at), 0);
 	h5_space_release(&space);
 }
@@ -332,7 +334,8 @@ static const struct h5_tx_participant_ops member_ops = {settle_member, drop_memb
 /* What was in one page of the file space is free, also if it was given up in parts. */
 START_TEST(parts_of_a_page_become_whole)
 {
-	struct h5_space space = {.end = 8192, .committed_end = 8192, .limit = INT64_MAX, .page = 4096};
+	struct h5_space space = {.areas = {{.end = 8192, .committed_end = 8192, .limit = INT64_MAX}},
+				 .page = 4096};
 	uint64_t at[8], large;
 	bool committed;
 
@@ -342,7 +345,7 @@ START_TEST(parts_of_a_page_become_whole)
 				 0);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 5000, &large), 0);
 	h5_space_committed(&space, true);
-	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), space.areas[0].end);
 	for (unsigned i = 0; i < 8; i++)
 		h5_space_free(&space, at[i ^ 5], 1024, &committed);
 	h5_space_free(&space, large, 5000, &committed);
@@ -350,16 +353,16 @@ START_TEST(parts_of_a_page_become_whole)
 	h5_space_free(&space, 4096 + 500, 4096 - 500, &committed);
 	h5_space_committed(&space, true);
 	h5_space_cooled(&space);
-	ck_assert_uint_eq(h5_space_least_end(&space), 8192);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), 8192);
 	h5_space_free(&space, 4096, 500, &committed);
 	h5_space_committed(&space, true);
 	h5_space_cooled(&space);
-	ck_assert_uint_eq(h5_space_least_end(&space), 4096);
-	h5_space_cut(&space, 4096);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), 4096);
+	h5_space_cut(&space, space.areas, 4096);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 100, &at[0]), 0);
 	ck_assert_uint_eq(at[0], 4096);
 	h5_space_rollback(&space);
-	ck_assert_uint_eq(space.end, 4096);
+	ck_assert_uint_eq(space.areas[0].end, 4096);
 	h5_space_release(&space);
 }
 END_TEST
@@ -367,7 +370,7 @@ END_TEST
 /* Gaps that are too small for anything keep neither the end nor a page. */
 START_TEST(gaps_go_with_their_neighbours)
 {
-	struct h5_space space = {.end = 1001, .committed_end = 1001, .limit = INT64_MAX};
+	struct h5_space space = {.areas = {{.end = 1001, .committed_end = 1001, .limit = INT64_MAX}}};
 	struct h5_extents pages = {0};
 	struct h5_extent first;
 	uint64_t at[20];
@@ -380,7 +383,7 @@ START_TEST(gaps_go_with_their_neighbours)
 		h5_space_free(&space, at[i], 1004, &committed);
 	h5_space_committed(&space, true);
 	h5_space_cooled(&space);
-	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), space.areas[0].end);
 	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
 	ck_assert_uint_eq(pages.count, 1);
 	first = *h5_extents_last(&pages);
@@ -395,9 +398,9 @@ START_TEST(gaps_go_with_their_neighbours)
 	h5_extents_release(&pages);
 	h5_space_free(&space, at[19], 1004, &committed);
 	h5_space_committed(&space, true);
-	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), space.areas[0].end);
 	h5_space_cooled(&space);
-	ck_assert_uint_eq(h5_space_least_end(&space), 1001);
+	ck_assert_uint_eq(h5_space_least_end(&space, space.areas), 1001);
 	h5_space_release(&space);
 }
 END_TEST
