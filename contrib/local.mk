@@ -77,7 +77,7 @@ bench: src/h5fs $(bench_programs)
 # make bench-locks: what the daemon's locks cost, by the number of workers and readers.
 CLEANFILES += contrib/bench/locks.so
 contrib/bench/locks.so: contrib/bench/locks.c
-	$(MKDIR_P) contrib/bench
+	@$(MKDIR_P) contrib/bench
 	$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $(srcdir)/contrib/bench/locks.c
 .PHONY: bench-locks
 bench-locks: src/h5fs $(bench_programs) contrib/bench/locks.so

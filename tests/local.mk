@@ -324,6 +324,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/copytree.py \
 	tests/lib/crashlib.py \
 	tests/lib/dense_names.py \
+	tests/lib/pieceslib.py \
 	tests/lib/shared_tables.py \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \

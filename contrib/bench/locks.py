@@ -1,8 +1,8 @@
 """What locks cost the daemon, by the number of workers and of readers. `make bench-locks` runs it.
 
 Each line is one mount, on which some processes at once each read a part of a dataset. It has the locks that were taken for each chunk, the
-share of them that was not to be had at once, and how busy the daemon and its readers kept the processors: what a lock costs beyond that is
-seen there. All processors of the machine are used; `taskset` before the command leaves it fewer."""
+share of them that was not to be had at once, and how busy the daemon and its readers kept the processors: if a lock kept a processor waiting,
+it would be less busy. All processors of the machine are used; `taskset` before the command leaves it fewer."""
 import argparse
 import os
 import resource

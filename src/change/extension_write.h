@@ -6,8 +6,8 @@
  * changes that cell first, after only the superblock: cells that change later may lie outside of the image,
  * and refer to blocks that programs would still read from it.
  *
- * Managers of free space: change/free_managers.h. Ends of members: change/member_ends.h, also those that are
- * stated outside of the extension.
+ * change/free_managers.h says how the managers of free space change. change/member_ends.h says how the ends
+ * of members change, which some files state outside of the extension.
  */
 #ifndef H5_CHANGE_EXTENSION_WRITE_H
 #define H5_CHANGE_EXTENSION_WRITE_H
@@ -17,8 +17,8 @@
 struct h5_tx;
 
 /* For a transaction that begins: sets its `extension_change` if the extension has such messages. One that
- * only reclaims space (`reclaims`) changes nothing but the ends. -EUCLEAN:
- * the image has a block, or a manager has free space, at an address that cannot be right. */
+ * only reclaims space (`reclaims`) changes nothing but the ends. -EUCLEAN: the image has a block, or a
+ * manager has free space, at an address that cannot be right. */
 int h5_extension_write_prepare(struct h5_tx *tx, bool reclaims);
 
 #endif

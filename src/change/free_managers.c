@@ -6,6 +6,7 @@
 #include "change/object_header_edit.h"
 #include "change/private.h"
 #include "format/free_space.h"
+#include "store/block.h"
 #include "store/extension.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* 0: a power cut leaves the bytes as they were, or as they are written. Who opens the file needs the driver
- * information before the journal can be replayed. */
+/* Returns 0 if the bytes lie in one sector, so that a power cut leaves either the old ones or the new ones.
+ * The driver information must always be whole: the members are found by it before the journal is replayed. */
 static int check_sector(const struct h5_tx *tx, uint64_t address, uint64_t n)
 {
 	if (n <= h5_io_left_in_block(&tx->space.pieces, tx->space.base + address, H5_JOURNAL_SECTOR))

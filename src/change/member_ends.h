@@ -5,7 +5,7 @@
 
 struct h5_tx;
 
-/* Checks that the ends can change safely. Of other files: does nothing. */
+/* Checks that the ends can change safely. Does nothing if the file is not a multi file. */
 int h5_member_ends_prepare(struct h5_tx *tx);
 /* In a unit: states the ends as they are now. */
 int h5_member_ends_write(struct h5_tx *tx);

@@ -321,7 +321,7 @@ static void tx_end(struct h5_tx *tx)
 	free(tx->unit.notes);
 }
 
-/* What takes commits, for which the caches must be there. */
+/* The end of the mount, as far as it takes commits: these need the caches. */
 static void tx_finish(struct h5_io *io)
 {
 	struct h5_tx *tx = (struct h5_tx *)io;

@@ -168,7 +168,8 @@ void h5_tx_fail(struct h5_tx *tx);
 /* Sets the consistency flags in the superblock, at once. Does nothing if they mean nothing in its version. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
 /* At the end of the mount: makes sure that the last commit is in the file, so that it no longer needs its
- * journal, gives unused space back, but that of members, and clears marks of ours. */
+ * journal, gives unused space back, and clears marks of ours. The members of a multi file are cut before, by
+ * h5_tx_give_back(). */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif

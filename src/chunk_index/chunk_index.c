@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "change/transaction.h"
 #include "chunk_index/private.h"
+#include "store/block.h"
 #include "store/file.h"
 #include "store/want.h"
 

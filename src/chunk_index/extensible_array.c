@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/lookup3.h"
 #include "change/transaction.h"
+#include "store/block.h"
 #include "store/want.h"
 
 #include <stdlib.h>

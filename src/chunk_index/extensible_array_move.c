@@ -2,6 +2,7 @@
 #include "base/lookup3.h"
 #include "change/transaction.h"
 #include "chunk_index/extensible_array.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "change/transaction.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "base/lookup3.h"
 #include "change/transaction.h"
 #include "chunk_index/private.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <stdlib.h>

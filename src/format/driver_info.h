@@ -38,7 +38,7 @@ struct h5_driver_info {
 	bool spread;	      /* multi: metadata go to several members; a global heap is as raw data */
 	struct h5_driver_member member[H5_DRIVER_MEMBERS_MAX]; /* the first holds the superblock */
 	uint64_t stripe_size, subfiles;			       /* subfiling (subfiling.h): both at least 1 */
-	/* subfiling: the folder of the configuration file; "": that of the file itself */
+	/* subfiling: the folder that has the configuration file; empty: the folder of the stub has it */
 	char folder[H5_DRIVER_FOLDER_SIZE];
 };
 
@@ -47,8 +47,8 @@ int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info
 uint32_t h5_driver_info_block_size(const uint8_t *head);
 /* Bytes of the information of a multi file up to the ends of its members. */
 size_t h5_driver_info_ends_size(unsigned members);
-/* Sets these ends, in the order of struct h5_driver_info, in the n bytes of information. -EUCLEAN: too few.
- */
+/* Sets these ends, in the order of struct h5_driver_info, in the n bytes of information. -EUCLEAN: n is too
+ * small. */
 int h5_driver_info_set_ends(uint8_t *data, size_t n, const uint64_t *ends, unsigned members);
 int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info);
 

@@ -17,7 +17,7 @@ enum {
 
 struct h5_io;
 
-/* Where the pieces of a file that can be written begin. All 0: it is one. */
+/* How a file that can be written is divided into pieces. If it is one piece, all is 0. */
 struct h5_io_pieces {
 	uint64_t size;			   /* bytes of each member of a family but the last; 0: it is none */
 	unsigned count;			   /* members of the multi driver; 0: it is none of that */

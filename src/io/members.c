@@ -175,10 +175,58 @@ static int writable_new(const struct h5_io_member *members, unsigned count, unsi
 	return 0;
 }
 
-static int member_write(struct members *m, unsigned i, uint64_t at, const void *buf, size_t n)
+/* The member that holds the address, and (*left) how many bytes from there on it can hold; 0: the address
+ * lies behind all members of a family. */
+static unsigned find_member(const struct members *m, uint64_t address, uint64_t *left)
 {
-	m->unsynced[i] = true;
-	return h5_fail_in(h5_io_write(m->list[i].io, at, buf, n), "%s", m->list[i].name);
+	unsigned count = m->count, i = (unsigned)(find(m, count, address) - m->list);
+	uint64_t end = i + 1 < count	? m->list[i + 1].start
+		       : m->pieces.size ? m->list[i].start + m->pieces.size
+					: UINT64_MAX;
+
+	*left = end > address ? end - address : 0;
+	return i;
+}
+
+/* All members that the bytes lie in are there. */
+static int members_write(struct members *m, uint64_t offset, const void *buf, size_t n)
+{
+	const uint8_t *p = buf;
+	int rc = 0;
+
+	while (n && !rc) {
+		uint64_t left;
+		unsigned i = find_member(m, offset, &left);
+		size_t part = (size_t)h5_min(n, left);
+
+		m->unsynced[i] = true;
+		rc = h5_fail_in(h5_io_write(m->list[i].io, offset - m->list[i].start, p, part), "%s",
+				m->list[i].name);
+		p += part;
+		offset += part;
+		n -= part;
+	}
+	return rc;
+}
+
+static int members_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	struct members *m = (struct members *)io;
+	int rc = 0;
+
+	while (n && !rc) {
+		uint64_t left, part;
+		unsigned i = find_member(m, offset, &left);
+
+		if (!left)
+			break;
+		part = h5_min(n, left);
+		m->unsynced[i] = true;
+		rc = h5_io_punch(m->list[i].io, offset - m->list[i].start, part);
+		offset += part;
+		n -= part;
+	}
+	return rc;
 }
 
 static int members_sync(struct h5_io *io)
@@ -249,23 +297,11 @@ static int reach(struct members *m, uint64_t end)
 static int family_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
 {
 	struct members *m = (struct members *)io;
-	const uint8_t *p = buf;
-	int rc;
+	int rc = offset > (uint64_t)INT64_MAX - n
+			 ? h5_fail(-EFBIG, offset, "write beyond the largest file offset")
+			 : reach(m, offset + n);
 
-	if (offset > (uint64_t)INT64_MAX - n)
-		return h5_fail(-EFBIG, offset, "write beyond the largest file offset");
-	rc = reach(m, offset + n);
-	while (n && !rc) {
-		unsigned i = (unsigned)(offset / m->family.size);
-		uint64_t at = offset % m->family.size;
-		size_t part = (size_t)h5_min(n, m->family.size - at);
-
-		rc = member_write(m, i, at, p, part);
-		p += part;
-		offset += part;
-		n -= part;
-	}
-	return rc;
+	return rc ? rc : members_write(m, offset, buf, n);
 }
 
 /* As libhdf5 does, keeps the members behind the end, as empty files. It cuts the last member first, and
@@ -286,29 +322,12 @@ static int family_resize(struct h5_io *io, uint64_t size)
 	return rc ? rc : member_resize(m, (unsigned)last, size - last * each);
 }
 
-static int family_punch(struct h5_io *io, uint64_t offset, uint64_t n)
-{
-	struct members *m = (struct members *)io;
-	int rc = 0;
-
-	while (n && !rc && offset / m->family.size < m->count) {
-		unsigned i = (unsigned)(offset / m->family.size);
-		uint64_t at = offset % m->family.size, part = h5_min(n, m->family.size - at);
-
-		m->unsynced[i] = true;
-		rc = h5_io_punch(m->list[i].io, at, part);
-		offset += part;
-		n -= part;
-	}
-	return rc;
-}
-
 static const struct h5_io_ops family_ops = {.read = members_read,
 					    .stat = members_stat,
 					    .write = family_write,
 					    .resize = family_resize,
 					    .sync = members_sync,
-					    .punch = family_punch,
+					    .punch = members_punch,
 					    .unlock = members_unlock,
 					    .close = members_close};
 
@@ -329,34 +348,6 @@ int h5_io_open_family(const struct h5_io_member *members, unsigned count, const 
 
 /* ---- members of the multi driver ---- */
 
-/* The member that holds the address, and (*left) how many bytes from there on it can hold. */
-static unsigned find_start(const struct members *m, uint64_t address, uint64_t *left)
-{
-	unsigned i = (unsigned)(find(m, m->count, address) - m->list);
-
-	*left = (i + 1 < m->count ? m->list[i + 1].start : UINT64_MAX) - address;
-	return i;
-}
-
-static int multi_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
-{
-	struct members *m = (struct members *)io;
-	const uint8_t *p = buf;
-	int rc = n > UINT64_MAX - offset ? h5_fail(-EFBIG, offset, "write beyond the last address") : 0;
-
-	while (n && !rc) {
-		uint64_t left;
-		unsigned i = find_start(m, offset, &left);
-		size_t part = (size_t)h5_min(n, left);
-
-		rc = member_write(m, i, offset - m->list[i].start, p, part);
-		p += part;
-		offset += part;
-		n -= part;
-	}
-	return rc;
-}
-
 static int multi_resize(struct h5_io *io, uint64_t size)
 {
 	struct members *m = (struct members *)io;
@@ -364,26 +355,14 @@ static int multi_resize(struct h5_io *io, uint64_t size)
 	unsigned i;
 
 	assert(size);
-	i = find_start(m, size - 1, &left);
+	i = find_member(m, size - 1, &left);
 	return member_resize(m, i, size - m->list[i].start);
 }
 
-static int multi_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+static int multi_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
 {
-	struct members *m = (struct members *)io;
-	int rc = 0;
-
-	while (n && !rc) {
-		uint64_t left, part;
-		unsigned i = find_start(m, offset, &left);
-
-		part = h5_min(n, left);
-		m->unsynced[i] = true;
-		rc = h5_io_punch(m->list[i].io, offset - m->list[i].start, part);
-		offset += part;
-		n -= part;
-	}
-	return rc;
+	return n > UINT64_MAX - offset ? h5_fail(-EFBIG, offset, "write beyond the last address")
+				       : members_write((struct members *)io, offset, buf, n);
 }
 
 static const struct h5_io_ops multi_ops = {.read = members_read,
@@ -391,7 +370,7 @@ static const struct h5_io_ops multi_ops = {.read = members_read,
 					   .write = multi_write,
 					   .resize = multi_resize,
 					   .sync = members_sync,
-					   .punch = multi_punch,
+					   .punch = members_punch,
 					   .unlock = members_unlock,
 					   .close = members_close};
 

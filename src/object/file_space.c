@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/free_space.h"
+#include "store/block.h"
 #include "store/extension.h"
 #include "store/file.h"
 

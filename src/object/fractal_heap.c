@@ -5,6 +5,7 @@
 #include "base/seen.h"
 #include "object/file_space.h"
 #include "object/fractal_heap_private.h"
+#include "store/block.h"
 #include "store/pipeline.h"
 #include "store/want.h"
 

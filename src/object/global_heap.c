@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "format/global_heap.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <stdlib.h>

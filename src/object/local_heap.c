@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/extents.h"
 #include "change/transaction.h"
+#include "store/block.h"
 
 #include <assert.h>
 #include <stdlib.h>

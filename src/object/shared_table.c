@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "format/shared_message.h"
+#include "store/block.h"
 #include "store/btree2.h"
 #include "store/extension.h"
 #include "store/file.h"

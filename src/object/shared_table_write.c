@@ -8,6 +8,7 @@
 #include "change/transaction.h"
 #include "object/attribute.h"
 #include "object/fractal_heap_write.h"
+#include "store/block.h"
 #include "store/extension.h"
 
 #include <assert.h>

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "object/named_message.h"
+#include "store/block.h"
 #include "store/file.h"
 
 #include <assert.h>

@@ -22,6 +22,7 @@
 #include "object/local_heap_write.h"
 #include "object/symbol_table.h"
 #include "object/symbol_table_sweep.h"
+#include "store/block.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "store/btree1.h"
 
 #include "base/error.h"
+#include "store/block.h"
 #include "store/extension.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/seen.h"
+#include "store/block.h"
 #include "store/want.h"
 
 #include <stdlib.h>

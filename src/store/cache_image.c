@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "io/overlay.h"
+#include "store/block.h"
 #include "store/extension.h"
 #include "store/file.h"
 #include "store/file_private.h"

@@ -173,8 +173,9 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* The areas of the members of a multi file; false: they reach into each other. libhdf5 1.6 states in the
- * superblock the end of the last member, later versions that of the first one. */
+/* The areas of the members of a multi file; false: they reach into each other. If libhdf5 1.6
+ * wrote the file, its superblock states the end of the last member; later versions state that of the first
+ * member. */
 static bool find_areas(const struct h5_file *file, const struct h5_driver_info *driver,
 		       struct h5_file_area areas[H5_FILE_AREAS_MAX])
 {

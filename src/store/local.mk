@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/store/block.c \
+	src/store/block.h \
 	src/store/btree1.c \
 	src/store/btree1.h \
 	src/store/btree2.c \

@@ -1,6 +1,7 @@
 #include "store/want.h"
 
 #include "base/array.h"
+#include "store/block.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 #include "btree2_model.h"
 
+#include "store/block.h"
 #include "store/file.h"
 
 #include <inttypes.h>

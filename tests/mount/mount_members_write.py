@@ -9,16 +9,13 @@ import subprocess
 import h5py
 import numpy
 
-from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
+from mountlib import H5FS, Mount, main, read, write
+from pieceslib import WIDTH, PiecesCase, rows
 
-NAME, WIDTH, SIZE = "family_%05d.h5", 9, 10_007
-
-
-def rows(begin, end):
-    return (numpy.arange(begin, end)[:, None] * 3 + numpy.arange(WIDTH)[None, :]).astype("<i4")
+NAME, SIZE = "family_%05d.h5", 10_007
 
 
-class MembersWrite(MountCase):
+class MembersWrite(PiecesCase):
     def make(self, libver="earliest", size=SIZE, **options):
         with h5py.File(self.file(NAME), "w", driver="family", memb_size=size, libver=libver, **options) as f:
             f.create_dataset("rows", data=rows(0, 5), maxshape=(None, WIDTH), chunks=(8, WIDTH))
@@ -30,10 +27,6 @@ class MembersWrite(MountCase):
 
     def sizes(self):
         return [os.path.getsize(name) for name in sorted(glob.glob(self.file("family_?????.h5")))]
-
-    def append(self, m, begin, end):
-        with open(m.at("rows"), "ab", buffering=0) as f:
-            f.write(rows(begin, end).tobytes())
 
     def test_everything(self):
         for libver, size, name in ("earliest", SIZE, NAME % 0), ("latest", 8192, NAME), ("latest", 4096, NAME % 0):
@@ -204,13 +197,6 @@ class MembersWrite(MountCase):
         with self.open() as f:
             self.assertTrue((f["more"][:] == 5).all())
             numpy.testing.assert_array_equal(f["rows"], rows(0, 300))
-
-    def assertRefused(self, first, words):
-        before = {name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*.h5")))}
-        _, said = refusal(first, options="rw")
-        self.assertRegex(said, words)
-        self.assertEqual({name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*.h5")))}, before)
-        self.assertEqual(glob.glob(self.file("*journal")), [])
 
     def test_refused(self):
         first = self.make()

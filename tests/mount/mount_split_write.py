@@ -15,10 +15,9 @@ import subprocess
 import h5py
 import numpy
 
-from mountlib import H5FS, Mount, MountCase, Strace, main, patch, read, refusal, write
+from mountlib import H5FS, Mount, Strace, main, patch, read, write
+from pieceslib import JUDGES, WIDTH, PiecesCase, newer, rows
 
-WIDTH = 9
-JUDGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../contrib/judges")
 RAW = 2**63 - 1  # where raw data begin in a file of the split driver
 LOOK = """
 import h5py, json, sys
@@ -35,15 +34,7 @@ def look(f):
 exec(LOOK)  # both this process and newer libraries look so
 
 
-def newer():
-    return subprocess.run([JUDGES, "list"], capture_output=True, text=True, check=True).stdout.split()
-
-
-def rows(begin, end):
-    return (numpy.arange(begin, end)[:, None] * 3 + numpy.arange(WIDTH)[None, :]).astype("<i4")
-
-
-class SplitWrite(MountCase):
+class SplitWrite(PiecesCase):
     def access(self, multi):
         fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
         hdf5 = next(line.split()[-1] for line in open("/proc/self/maps") if "libhdf5" in line and "_hl" not in line)
@@ -86,10 +77,6 @@ class SplitWrite(MountCase):
             run = subprocess.run([JUDGES, "run", name, "/usr/bin/python3", "-c", code, self.file("s")], capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertEqual(json.loads(run.stdout), expected, name)
-
-    def append(self, m, begin, end):
-        with open(m.at("rows"), "ab", buffering=0) as f:
-            f.write(rows(begin, end).tobytes())
 
     def change(self, m, chance, model, count):
         """Random requests, in the mount and in the model."""
@@ -289,13 +276,6 @@ class SplitWrite(MountCase):
                 self.assertEqual({name: read(name) for name in glob.glob(self.file("*"))}, before)
                 for old in glob.glob(self.file("s-*")):
                     os.remove(old)
-
-    def assertRefused(self, first, words, options="rw"):
-        before = {name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*")))}
-        _, said = refusal(first, options=options)
-        self.assertRegex(said, words)
-        self.assertEqual({name: read(name) for name in filter(os.path.isfile, glob.glob(self.file("*")))}, before)
-        self.assertEqual(glob.glob(self.file("*journal")), [])
 
     def test_refused_members(self):
         first = self.make()

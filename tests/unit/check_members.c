@@ -94,7 +94,7 @@ static void ck_event(const struct fault_io *fault, size_t i, enum fault_kind kin
 		ck_assert_uint_eq(fault->events[i].offset, offset);
 }
 
-/* Each call goes to the member that has the address, and a sync to those that were changed. */
+/* A call reaches the member that holds the address. A sync reaches the members that were changed. */
 START_TEST(members_that_are_written)
 {
 	const uint64_t start = (UINT64_C(1) << 63) - 1;

@@ -179,7 +179,7 @@ START_TEST(members_have_their_own_ends)
 	ck_assert(!h5_space_has(&space, SECOND - 1, 2));
 	ck_assert(h5_space_has(&space, SECOND, 8));
 	ck_assert(!h5_space_has(&space, SECOND, 9));
-	/* What one of them gives up is not for the other. */
+	/* Space that one area gives up is not used in the other one. */
 	h5_space_free(&space, THIRD + LEAST, 39000, &committed);
 	ck_assert(!committed);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 1000, &address), -ENOSPC);
