@@ -28,12 +28,16 @@ def appender(path, number, count):
     os.close(fd)
 
 
-def follow(path, kind, data, stop, seen):
-    """A process that reads a file which grows to `data`; it tells how often, and what it has seen that was wrong."""
+def follow(path, kind, data, begun, stop, seen):
+    """A process that reads a file which grows to `data`, the last time when that is over; it tells how often, and what it
+    has seen that was wrong."""
     fd = os.open(path, os.O_RDONLY)
     at = count = 0
     wrong = []
-    while not stop.is_set():
+    begun.wait()
+    ended = False
+    while not ended:
+        ended = stop.is_set()
         if kind == "mmap":
             size = os.fstat(fd).st_size
             if not size:
@@ -403,10 +407,11 @@ class Seen(AppendCase):
             self.assertEqual(os.getxattr(m.at("deflated"), "h5fs.shape"), b"104")
 
     def check_followers(self, m, kinds, data, grow):
-        stop, seen = multiprocessing.Event(), multiprocessing.Queue()
-        readers = [multiprocessing.Process(target=follow, args=(m.at("log"), kind, data, stop, seen)) for kind in kinds]
+        begun, stop, seen = multiprocessing.Barrier(len(kinds) + 1), multiprocessing.Event(), multiprocessing.Queue()
+        readers = [multiprocessing.Process(target=follow, args=(m.at("log"), kind, data, begun, stop, seen)) for kind in kinds]
         for reader in readers:
             reader.start()
+        begun.wait()
         at = 0
         for i in range(8000):
             if at + 7 + i % 40 > len(data):

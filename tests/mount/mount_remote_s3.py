@@ -216,9 +216,9 @@ class Granted(StoreCase):
     def test_before_they_end(self):
         """New ones are there before the old ones end: the store never sees those. While they are got, reads go on."""
         giver = self.give()
-        giver.on(lambda _: len(giver.requests) == 2, hang())
+        giver.on(lambda _: len(giver.requests) >= 2, hang(), 2)
         giver.container_token = "token"
-        self.issued.seconds = 6
+        self.issued.seconds = 12
         self.make_links()
         env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
         with self.mount(self.store, env) as m:
@@ -226,8 +226,8 @@ class Granted(StoreCase):
             read(m.at("links/199"))
         first, second = self.issued.grants.values()
         self.assertLess(second.made, first.ends.timestamp())
-        _, hanging, last = giver.requests
-        self.assertGreater(len([r for r in self.store.requests if hanging.began < r.began and r.ended < last.began]), 3)
+        _, hanging, _, last = giver.requests
+        self.assertTrue([r for r in self.store.requests if hanging.began < r.began and r.ended < last.began])
         self.assertEqual({r.status for r in self.store.requests}, {206})
 
     def test_profile_that_is_renewed(self):
