@@ -71,7 +71,7 @@ src_h5fs_SOURCES = \
 	src/fuse/unmounter.h \
 	src/fuse/watch.c \
 	src/fuse/watch.h
-src_h5fs_LDADD = libh5fs.a $(CURL_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # What mount(8) calls for the types h5fs and fuse.h5fs. It looks in /sbin alone: make install mountdir=/sbin, if the prefix is not /usr.
 mountdir = $(sbindir)

@@ -6,6 +6,7 @@
 
 #ifdef HAVE_LIBCURL
 
+#include "remote/libcurl.h"
 #include "remote/private.h"
 #include "remote/url.h"
 
@@ -250,10 +251,14 @@ int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote 
 {
 	struct h5_remote_end end;
 	struct h5_remote *remote;
-	char *shown = h5_url_shown(options->url);
-	int rc = shown ? h5_remote_new(shown, options->cache, options->connections, &remote, &end) : -ENOMEM;
+	char *shown;
+	int rc = h5_libcurl_load();
 	pid_t pid;
 
+	if (rc)
+		return rc;
+	shown = h5_url_shown(options->url);
+	rc = shown ? h5_remote_new(shown, options->cache, options->connections, &remote, &end) : -ENOMEM;
 	free(shown);
 	if (rc)
 		return rc;
@@ -274,7 +279,7 @@ int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote 
 
 const char *h5_fetcher_version(void)
 {
-	return curl_version_info(CURLVERSION_NOW)->version;
+	return h5_libcurl_load() ? NULL : curl_version_info(CURLVERSION_NOW)->version;
 }
 
 #else

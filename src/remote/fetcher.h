@@ -31,10 +31,10 @@ struct h5_fetcher_options {
 };
 
 /* Starts the process; h5_remote_close() ends it. Must run before the first thread starts. It takes variables
- * that may hold credentials out of this process's environment. -ENOTSUP: built without libcurl. */
+ * that may hold credentials out of this process's environment. -ENOTSUP: there is no libcurl. */
 int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote **remote);
 
-/* The version of libcurl; NULL: built without it. */
+/* The version of libcurl; NULL: there is none. */
 const char *h5_fetcher_version(void);
 
 #endif

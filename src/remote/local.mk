@@ -33,6 +33,8 @@ libh5fs_a_SOURCES += \
 	src/remote/handle.h \
 	src/remote/identity.c \
 	src/remote/identity.h \
+	src/remote/libcurl.c \
+	src/remote/libcurl.h \
 	src/remote/disk.c \
 	src/remote/s3.c \
 	src/remote/s3.h \

@@ -176,6 +176,33 @@ class Secrets(Case):
             self.assertRegex(server.requests[0].headers["Authorization"], "^Basic ")
 
 
+class Library(Case):
+    """libcurl is loaded when there is a URL."""
+
+    def without_it(self, *arguments):
+        """What h5fs says where the file of the library has no bytes."""
+        script = """set -e
+            for library in $(ldconfig -p | sed -n 's/.*libcurl[^ ]*[.]so.* => //p'); do mount --bind /dev/null "$library"; done
+            exec "$@" """
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", H5FS, *arguments], capture_output=True, text=True)
+
+    def test_only_for_urls(self):
+        with self.serve() as server, Mount(self.path) as local, Mount(server.url("x.h5")) as remote:
+            for m, uses in (local, False), (remote, True):
+                self.assertEqual("libcurl" in read(f"/proc/{m.daemon}/maps").decode(), uses)
+
+    def test_without_it(self):
+        run = self.without_it("-V")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("libcurl none: no URLs\n", run.stdout)
+        self.assertEqual(self.without_it("--list", self.path).returncode, 0)
+        with self.serve() as server:
+            run = self.without_it("--list", server.url("x.h5"))
+            self.assertEqual(server.requests, [])
+        self.assertEqual(run.returncode, 6, run.stderr)
+        self.assertRegex(run.stderr, "URLs need libcurl: .*libcurl.so.4: ")
+
+
 class Together(Case):
     """What will be read is asked for before it is read, in few requests that run side by side."""
 
