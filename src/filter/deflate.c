@@ -40,31 +40,66 @@ static int pack_by_zlib(int level, const uint8_t *data, size_t size, struct h5_f
 
 #ifdef HAVE_LIBDEFLATE
 
-/* Each thread keeps its decompressor: to make one clears 11 KiB, as much as many a chunk has. */
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* frees the decompressor with its thread */
-static _Thread_local struct libdeflate_decompressor *decompressor;
+/* Each thread keeps its decompressor, and the compressor of the level that it used last. To make one clears
+ * 11 KiB, as much as many a chunk has, or takes up to 1 MiB from the kernel and gives it back. */
+struct coders {
+	struct libdeflate_decompressor *decompressor;
+	struct libdeflate_compressor *compressor;
+	int level; /* of the compressor */
+};
 
-static void free_decompressor(void *d)
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* frees the coders with their thread */
+
+static void free_coders(void *arg)
 {
-	libdeflate_free_decompressor(d);
+	struct coders *coders = arg;
+
+	libdeflate_free_decompressor(coders->decompressor);
+	libdeflate_free_compressor(coders->compressor);
+	free(coders);
 }
 
 static void make_key(void)
 {
-	if (pthread_key_create(&key, free_decompressor))
+	if (pthread_key_create(&key, free_coders))
 		abort(); /* all of the more than a thousand keys are taken */
+}
+
+/* NULL: out of memory. */
+static struct coders *get_coders(void)
+{
+	static _Thread_local struct coders *coders;
+
+	if (coders)
+		return coders;
+	pthread_once(&key_once, make_key);
+	coders = calloc(1, sizeof *coders);
+	pthread_setspecific(key, coders);
+	return coders;
 }
 
 /* NULL: out of memory. */
 static struct libdeflate_decompressor *get_decompressor(void)
 {
-	if (decompressor)
-		return decompressor;
-	pthread_once(&key_once, make_key);
-	decompressor = libdeflate_alloc_decompressor();
-	pthread_setspecific(key, decompressor);
-	return decompressor;
+	struct coders *coders = get_coders();
+
+	if (coders && !coders->decompressor)
+		coders->decompressor = libdeflate_alloc_decompressor();
+	return coders ? coders->decompressor : NULL;
+}
+
+/* NULL: out of memory. */
+static struct libdeflate_compressor *get_compressor(int level)
+{
+	struct coders *coders = get_coders();
+
+	if (!coders || (coders->compressor && coders->level == level))
+		return coders ? coders->compressor : NULL;
+	libdeflate_free_compressor(coders->compressor);
+	coders->compressor = libdeflate_alloc_compressor(level);
+	coders->level = level;
+	return coders->compressor;
 }
 
 /* Decodes at most `room` bytes, for which *out has room. Bytes behind the stream are ignored. */
@@ -90,7 +125,7 @@ static int pack(int level, const uint8_t *data, size_t size, struct h5_filter_bu
 
 	if (size < SMALL)
 		return pack_by_zlib(level, data, size, out);
-	c = libdeflate_alloc_compressor(level);
+	c = get_compressor(level);
 	if (!c)
 		return no_memory();
 	rc = h5_filter_buf_reserve(out, libdeflate_zlib_compress_bound(c, size));
@@ -100,7 +135,6 @@ static int pack(int level, const uint8_t *data, size_t size, struct h5_filter_bu
 		if (!out->size)
 			rc = h5_fail(-EIO, H5_UNDEF, "deflate: cannot compress");
 	}
-	libdeflate_free_compressor(c);
 	return rc;
 }
 

@@ -230,13 +230,13 @@ destroy:
 }
 
 /* Chunks come and go by the thousand. To return their memory to the kernel each time costs as much as copying
- * them, so malloc() keeps it. The memory of large chunks is returned nevertheless: their holes in an arena
- * would fit nothing else, and no budget would count them. There are few arenas, since none can use the free
- * memory of another one. */
+ * them, so malloc() keeps it, at the end of an arena as much as a write takes that is encoded. The memory of
+ * large chunks is returned nevertheless: their holes in an arena would fit nothing else, and no budget would
+ * count them. There are few arenas, since none can use the free memory of another one. */
 void h5_daemon_keep_memory(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 8 << 20);
-	mallopt(M_TRIM_THRESHOLD, 16 << 20);
+	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_ARENA_MAX, 2);
 }
 
