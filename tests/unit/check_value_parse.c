@@ -251,6 +251,31 @@ START_TEST(compounds)
 }
 END_TEST
 
+/* What a member was before stands where the member does. */
+START_TEST(old_members)
+{
+	struct h5_value_context none = {0};
+	struct h5_value_parser parser = {.context = &none};
+	struct h5_datatype string = {.class = H5_CLASS_STRING, .size = 4};
+	struct h5_member members[] = {{.name = "a", .offset = 0, .type = &string},
+				      {.name = "b", .offset = 4, .type = &string}};
+	struct h5_datatype t = {
+		.class = H5_CLASS_COMPOUND, .size = 8, .compound = {.count = 2, .members = members}};
+	/* Strings without a NUL can only stay as they are. What is around the old value is none. */
+	const uint8_t around[] = "xxxxABCDabcdxxxx", *old = around + 4;
+	uint8_t data[9] = "--------";
+
+	string.string.padding = H5_PAD_NULLTERM;
+	SUCCEEDS(h5_value_parse_json(&parser, &t, "{\"b\":\"abcd\"}", 12, old, data));
+	ck_assert_mem_eq(data, "----abcd", 8);
+	SUCCEEDS(h5_value_parse_json(&parser, &t, "{\"b\":\"abcd\",\"a\":\"ABCD\"}", 23, old, data));
+	ck_assert_mem_eq(data, "ABCDabcd", 8);
+	ck_assert_int_eq(h5_value_parse_json(&parser, &t, "{\"b\":\"ABCD\"}", 12, old, data), -EINVAL);
+	ck_assert_int_eq(h5_value_parse_json(&parser, &t, "{\"b\":\"xxxx\"}", 12, old, data), -EINVAL);
+	ck_assert_int_eq(h5_value_parse_json(&parser, &t, "{\"b\":\"abcd\"}", 12, NULL, data), -EINVAL);
+}
+END_TEST
+
 START_TEST(arrays)
 {
 	struct h5_value_context none = {0};
@@ -404,4 +429,4 @@ START_TEST(every_allocation_can_fail)
 END_TEST
 
 UNIT_MAIN("value_parse", attributes_of_every_kind, strings, strings_with_nul, numbers_and_words, enumerations,
-	  compounds, arrays, references, variable_length, every_allocation_can_fail)
+	  compounds, old_members, arrays, references, variable_length, every_allocation_can_fail)
