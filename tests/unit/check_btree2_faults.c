@@ -121,6 +121,50 @@ START_TEST(damaged_trees)
 }
 END_TEST
 
+/* The root's children are nowhere: only its own records are found, and it is given back once each time. */
+START_TEST(children_that_are_nowhere)
+{
+	enum { BLOCKS = 200 };
+	const uint64_t shape[3] = {20, 20, 1};
+	struct model *m = model_begin("random", 512, shape, NULL);
+	struct crash_image image = {0};
+	struct btree2_tree tree = {.target = &m->t, .blocks = calloc(BLOCKS, sizeof *tree.blocks)};
+	const struct btree2_block *root = tree.blocks + 1;
+	unsigned found = 0;
+	uint8_t *bytes;
+
+	model_shake(m, 300, 100);
+	SUCCEEDS(target_commit(&m->t));
+	btree2_check(&tree);
+	ck_assert_uint_ge(tree.header.depth, 1);
+	ck_assert_uint_le(tree.block_count, BLOCKS);
+	target_close(&m->t);
+	crash_image_load(&image, m->t.scratch.path);
+	bytes = image.data + root->address;
+	for (unsigned i = 0; i <= tree.header.root_records; i++)
+		memset(bytes + 6 + tree.header.root_records * tree.header.record_size +
+			       i * tree.header.levels[tree.header.depth].pointer_size,
+		       255, 8);
+	h5_uint_to(bytes + root->size - 4, h5_lookup3(bytes, root->size - 4, 0), 4);
+	crash_image_save(&image, m->t.scratch.path);
+	target_open(&m->t);
+	for (size_t i = 0; i < model_size(m); i++) {
+		uint64_t scaled[H5_RANK_MAX];
+		struct h5_chunk chunk;
+		int rc;
+
+		model_scaled(m, i, scaled);
+		rc = h5_chunk_index_lookup(m->t.index, NULL, scaled, &chunk);
+		ck_assert(!rc || rc == -EUCLEAN);
+		found += !rc && chunk.address != H5_UNDEF;
+	}
+	ck_assert_uint_eq(found, tree.header.root_records);
+	free(tree.blocks);
+	free(image.data);
+	model_end(m);
+}
+END_TEST
+
 /* Parameters that make no tree that can be changed. */
 START_TEST(impossible_trees)
 {
@@ -148,4 +192,5 @@ START_TEST(impossible_trees)
 }
 END_TEST
 
-UNIT_MAIN("btree2_faults", a_failed_change_changes_nothing, damaged_trees, impossible_trees)
+UNIT_MAIN("btree2_faults", a_failed_change_changes_nothing, damaged_trees, children_that_are_nowhere,
+	  impossible_trees)
