@@ -59,6 +59,7 @@ UNIT_TESTS = \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
+	tests/unit/check_named \
 	tests/unit/check_number \
 	tests/unit/check_number_parse \
 	tests/unit/check_object \
@@ -123,6 +124,7 @@ symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
 tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
+tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 removal_scene = tests/lib/removal_scene.c tests/lib/removal_scene.h $(scratch)
