@@ -77,6 +77,7 @@ UNIT_TESTS = \
 	tests/unit/check_replacement \
 	tests/unit/check_room \
 	tests/unit/check_selection \
+	tests/unit/check_sequence \
 	tests/unit/check_shape \
 	tests/unit/check_space \
 	tests/unit/check_structured \
@@ -125,6 +126,7 @@ tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_fau
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
 tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
+tests_unit_check_sequence_SOURCES = tests/unit/check_sequence.c $(scratch)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 removal_scene = tests/lib/removal_scene.c tests/lib/removal_scene.h $(scratch)
