@@ -237,6 +237,7 @@ class Names(Case):
             with self.subTest(number), self.mount() as m:
                 sub, listed, text = m.open("sub", os.O_RDONLY), m.open("sub", os.O_PATH), m.open("sub/text", os.O_PATH)
                 self.assertEqual(read(m.at("sub/text")), b"text of sub")
+                entries = os.scandir(sub)  # reads no name yet
                 os.rename(self.at("sub"), self.at("gone"))
                 put(self.at("sub"))
                 for name in "text", "x.h5", "x.h5/a":
@@ -246,6 +247,8 @@ class Names(Case):
                     self.assertEqual(attempt(os.listxattr, f"/proc/self/fd/{fd}"), errno.ESTALE)
                     self.assertEqual(attempt(os.getxattr, f"/proc/self/fd/{fd}", "user.a"), errno.ESTALE)
                 self.assertEqual(attempt(os.listdir, f"/proc/self/fd/{listed}"), errno.ESTALE)
+                self.assertEqual(attempt(next, entries, None), errno.ESTALE)
+                entries.close()
                 self.assertEqual(attempt(read, m.at("sub/text")), [errno.EACCES, b"text of sub", b"text of secret"][number])
                 self.assertEqual(read(m.at("gone/text")), b"text of sub")
 
