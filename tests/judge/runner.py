@@ -7,8 +7,13 @@ It ends when nobody has the socket's other end any more.
 
 With a FOLDER, the other versions of libhdf5 judge and this machine's own does not: for each that contrib/judges has made, a process like
 this one, started with the argument --copy, runs the command. What it changes in the folder does not stay."""
+import ast
+import atexit
+import contextlib
 import ctypes
+import gc
 import glob
+import importlib
 import os
 import shlex
 import shutil
@@ -16,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import traceback
 import types
 
 import h5py  # so that no command has to
@@ -28,18 +34,53 @@ FIRST, SOME_FIRST, SOME = 16, 4, 64  # in `make check` the other versions hear o
 JUDGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "judges")
 
 
+codes = {}  # of the scripts that have been run, by their paths
+
+
+def prepare(path):
+    """Compiles a script, and loads the modules that it begins with, before the process for it is forked: the next one has them, too."""
+    with open(path, "rb") as f:
+        tree = ast.parse(f.read(), path)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    for node in tree.body:
+        for name in [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []:
+            with contextlib.suppress(ImportError):  # the script finds it elsewhere, or says so itself
+                importlib.import_module(name)
+    del sys.path[0]
+    codes[path] = compile(tree, path, "exec")
+    gc.freeze()
+
+
 def run(arguments):
-    """As `python3 ARGUMENT...`; this process then ends as that one would."""
+    """As `python3 ARGUMENT...`, in a process that ends then."""
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     if arguments[0] == "-c":
         code = compile(arguments[1], "<string>", "exec")
         sys.path[0], sys.argv = "", ["-c", *arguments[2:]]
     else:
-        main.__file__ = arguments[0]
-        with open(arguments[0], "rb") as f:
-            code = compile(f.read(), arguments[0], "exec")
+        main.__file__, code = arguments[0], codes[arguments[0]]
         sys.path[0], sys.argv = os.path.dirname(os.path.abspath(arguments[0])), arguments
     exec(code, main.__dict__)
+
+
+def run_and_end(arguments):
+    """Python's own way to end a process goes through all memory, which costs more than most judges."""
+    status = 0
+    try:
+        run(arguments)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+            status = 1
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def words_of(command):
@@ -104,6 +145,9 @@ def serve(asker, others):
         if folder and others:
             status = others.ask(question)
         else:
+            program, script, *_ = shlex.split(command.decode()) + [""]
+            if program == PYTHON and script != "-c" and script not in codes:
+                prepare(script)
             pid = os.fork()
             if not pid:
                 os.dup2(os.open(os.devnull, os.O_RDONLY), asker.detach())
@@ -120,6 +164,6 @@ if todo:
     if folder:
         put_copy_over(folder)
     if command.startswith(PYTHON + " "):
-        run(words_of(command)[1:])
+        run_and_end(words_of(command)[1:])
     else:
         os.execl("/bin/sh", "sh", "-c", command)
