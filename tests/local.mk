@@ -93,7 +93,7 @@ UNIT_TESTS = \
 	tests/unit/check_write_faults \
 	tests/unit/crash_replay
 
-EXTRA_DIST += tests/lib/bytes.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
+EXTRA_DIST += tests/lib/bytes.h tests/lib/fault_step.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
 # Folders of their own, with files whose calls are recorded and fail.
 scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h \
 	tests/lib/python_runner.c tests/lib/python_runner.h
@@ -480,7 +480,7 @@ soak: src/h5fs tests/lib/vfs_shell tests/unit/crash_replay tests/data/stamp
 	H5FS_TREE_SEED=random H5FS_TREE_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount/mount_tree.py && \
 	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount/mount_kill.py && \
 	H5FS_KILLS=$(SOAK_KILLS) H5FS_SEED=soak $(PYTHON3) $(srcdir)/tests/mount/mount_kill_tree.py && \
-	H5FS_FAULTS=all $(PYTHON3) $(srcdir)/tests/offline/request_faults.py && \
+	H5FS_FAULT_STEP=1 $(PYTHON3) $(srcdir)/tests/offline/request_faults.py && \
 	for seed in `seq 2 $(SOAK_SEEDS)`; do \
 		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/unit/crash_replay && \
 		H5FS_CRASH_SEED=$$seed H5FS_CRASH_STATES=400 $(PYTHON3) $(srcdir)/tests/offline/crash_contents.py || exit 1; \

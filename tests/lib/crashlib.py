@@ -4,6 +4,7 @@ calls that write: the files are made up that a kill or a power cut may leave, an
 H5FS_CRASH_SEED: another run of chance. H5FS_CRASH_STATES: how many states of each run are looked at; 0: all. H5FS_CRASH_IMAGE: a file
 for the first image that is wrong."""
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -20,6 +21,11 @@ PAGE, SECTOR = 4096, 512
 WRITE, PUNCH, RESIZE, SYNC = range(4)  # enum fault_kind
 
 
+def fault_step(usual):
+    """Of the calls that a test makes fail one after the other, one in so many does."""
+    return int(os.environ.get("H5FS_FAULT_STEP", usual))
+
+
 class Shell:
     """A running vfs_shell."""
 
@@ -28,11 +34,17 @@ class Shell:
 
     def ask(self, *words):
         """The error, the calls so far, whether a fault has happened, and the hash."""
+        return self.ask_for_text(*words)[1]
+
+    def ask_for_text(self, *words):
+        """What the request prints, and the same four."""
         print("\t".join(map(str, words)), file=self.run.stdin, flush=True)
-        answer = self.run.stdout.readline().split()
-        if len(answer) != 4:
-            raise AssertionError(f"the shell ended at {words}")
-        return int(answer[0]), int(answer[1]), answer[2] == "1", answer[3]
+        text = ""
+        for line in self.run.stdout:
+            if answer := re.fullmatch(r"(\d+) (\d+) ([01]) ([0-9a-f]{16})\n", line):
+                return text, (int(answer[1]), int(answer[2]), answer[3] == "1", answer[4])
+            text += line
+        raise AssertionError(f"the shell ended at {words}")
 
     def stop(self):
         """What a failed test has left."""

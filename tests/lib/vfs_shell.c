@@ -1,8 +1,12 @@
 /* A mount without FUSE, for tests that need to know each write: requests come on standard input, a line each,
  * with tabs between the words; for each a line is answered.
  *
- *	vfs_shell FILE [RECORD]
+ *	vfs_shell [FILE [RECORD]]
  *	vfs_shell --reclaim FILE RECORD
+ *
+ *	mount FILE		the first request where the command line has none; after `unmount` another one
+ *	unmount			closes all; the error of what is written then
+ *	check FILE		does what h5fs --check does, and prints what that prints before the answer
  *
  *	mkdir PATH		rmdir PATH		unlink PATH
  *	rename PATH PATH FLAGS	link PATH PATH		symlink TARGET PATH
@@ -74,6 +78,85 @@ static const struct request faults[] = {
 	{"fail-read", run_fail_read}, {NULL, NULL},
 };
 
+static int open_file(struct shell *s, const char *path)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						    .chunk_cache = 1 << 20,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .check = h5_vfs_check_object,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &s->fault};
+	const struct h5_vfs_options vfs_options = {.writable = true, .gather = 1 << 20, .file_fd = -1};
+	int rc = h5_open_file(path, &options, &s->set, NULL);
+
+	if (!rc)
+		rc = h5_vfs_open(s->set, &vfs_options, &s->vfs);
+	if (!rc)
+		return 0;
+	fprintf(stderr, "%s: %s: %s\n", path, strerror(-rc), h5_error_last()->text);
+	h5_file_set_close(s->set);
+	s->set = NULL;
+	return rc;
+}
+
+static int close_file(struct shell *s)
+{
+	int rc;
+
+	if (!s->set)
+		return 0;
+	for (unsigned i = 0; i < FILES; i++)
+		shell_close(s, i);
+	while (s->count)
+		shell_forget(s, s->held[--s->count]);
+	rc = h5_vfs_finish(s->vfs);
+	h5_vfs_close(s->vfs);
+	h5_file_set_close(s->set);
+	s->vfs = NULL;
+	s->set = NULL;
+	return rc;
+}
+
+static int run_mount(struct shell *s, char *words[WORDS])
+{
+	if (s->set)
+		return -EBUSY;
+	fault_io_disarm(&s->fault);
+	s->fault.files = 0;
+	s->fired = false;
+	return open_file(s, words[1]);
+}
+
+static int run_unmount(struct shell *s, char *words[WORDS])
+{
+	(void)words;
+	return close_file(s);
+}
+
+static int run_check(struct shell *s, char *words[WORDS])
+{
+	const struct h5_file_set_options options = {
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_ALWAYS};
+	enum h5_offline_result result = H5_OFFLINE_DAMAGED;
+	struct h5_file_set *set = NULL;
+	int rc = h5_open_file(words[1], &options, &set, NULL);
+
+	(void)s;
+	if (!rc)
+		rc = h5_offline_check(set, words[1], NULL, &result);
+	h5_file_set_close(set);
+	return rc || result == H5_OFFLINE_SOUND ? rc : -EUCLEAN;
+}
+
+/* Those that need no mount. */
+static const struct request mounts[] = {
+	{"mount", run_mount},
+	{"unmount", run_unmount},
+	{"check", run_check},
+	{NULL, NULL},
+};
+
 /* Runs the request with the faults that were asked for. */
 static int run_request(struct shell *s, const struct request *request, char *words[WORDS])
 {
@@ -102,7 +185,7 @@ static int run_request(struct shell *s, const struct request *request, char *wor
 
 static int run(struct shell *s, char *line)
 {
-	static const struct request *const tables[] = {shell_names, shell_files, faults};
+	static const struct request *const tables[] = {mounts, shell_names, shell_files, faults};
 	static char none[] = "";
 	char *words[WORDS] = {none, none, none, none, none};
 
@@ -111,44 +194,11 @@ static int run(struct shell *s, char *line)
 		words[i] = strsep(&line, "\t");
 	h5_error_clear();
 	h5_interrupt_begin(NULL, NULL);
-	for (unsigned t = 0; t < sizeof tables / sizeof *tables; t++)
+	for (unsigned t = 0; t < (s->set ? sizeof tables / sizeof *tables : 1); t++)
 		for (const struct request *r = tables[t]; r->name; r++)
 			if (!strcmp(r->name, words[0]))
 				return run_request(s, r, words);
 	return -ENOSYS;
-}
-
-static int open_file(struct shell *s, const char *path)
-{
-	const struct h5_file_set_options options = {.block_cache = 1 << 20,
-						    .chunk_cache = 1 << 20,
-						    .lock = H5_LOCK_ALWAYS,
-						    .writable = true,
-						    .check = h5_vfs_check_object,
-						    .wrap = fault_io_wrap,
-						    .wrap_arg = &s->fault};
-	const struct h5_vfs_options vfs_options = {.writable = true, .gather = 1 << 20, .file_fd = -1};
-	int rc = h5_open_file(path, &options, &s->set, NULL);
-
-	if (!rc)
-		rc = h5_vfs_open(s->set, &vfs_options, &s->vfs);
-	if (rc)
-		fprintf(stderr, "%s: %s: %s\n", path, strerror(-rc), h5_error_last()->text);
-	return rc;
-}
-
-static int close_file(struct shell *s)
-{
-	int rc;
-
-	for (unsigned i = 0; i < FILES; i++)
-		shell_close(s, i);
-	while (s->count)
-		shell_forget(s, s->held[--s->count]);
-	rc = h5_vfs_finish(s->vfs);
-	h5_vfs_close(s->vfs);
-	h5_file_set_close(s->set);
-	return rc;
 }
 
 /* Gives unused space of the file back. */
@@ -181,7 +231,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "--reclaim")) {
 		rc = reclaim(&s, argv[2]);
 	} else {
-		if (argc < 2 || open_file(&s, argv[1]))
+		if (argc > 1 && open_file(&s, argv[1]))
 			return 2;
 		while (fgets(line, sizeof line, stdin)) {
 			rc = run(&s, line);

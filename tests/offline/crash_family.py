@@ -7,7 +7,7 @@ import os
 import random
 import unittest
 
-from crashlib import SEED, Record, split
+from crashlib import SEED, Record, fault_step, split
 from mountlib import main
 from pieceslib import PiecesCrash, newer
 
@@ -61,7 +61,7 @@ class CrashFamily(PiecesCrash):
 
     def test_each_call_fails(self):
         self.use(5003)
-        n, step, fired = 1, int(os.environ.get("H5FS_FAULT_STEP", 5)), True
+        n, step, fired = 1, fault_step(5), True
         while fired:
             fired, (acknowledged, found, wanted) = self.one_fault(n, "earliest")
             self.assertTrue(acknowledged <= found <= wanted)

@@ -6,7 +6,7 @@ import os
 import random
 import unittest
 
-from crashlib import RESIZE, SEED, SYNC, Crashes, Record, Shell
+from crashlib import RESIZE, SEED, SYNC, Crashes, Record, Shell, fault_step
 from mountlib import main
 from pieceslib import PiecesCrash, newer
 
@@ -99,7 +99,7 @@ class CrashSplit(PiecesCrash):
                 self.clear()
 
     def test_each_call_fails(self):
-        step = int(os.environ.get("H5FS_FAULT_STEP", 5))
+        step = fault_step(5)
         for libver in "earliest", "latest":
             n = 1
             while self.one_fault(n, libver)[0]:

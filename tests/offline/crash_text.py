@@ -12,7 +12,7 @@ import subprocess
 import h5py
 import numpy
 
-from crashlib import H5FS, SEED, CrashCase, Record, Shell
+from crashlib import H5FS, SEED, CrashCase, Record, Shell, fault_step
 from textlib import of
 from mountlib import main
 
@@ -293,7 +293,7 @@ class CrashText(CrashCase):
         return fired
 
     def test_each_call_fails(self):
-        n, step = 1, int(os.environ.get("H5FS_FAULT_STEP", 5))
+        n, step = 1, fault_step(5)
         while self.one_fault(n):
             n += step
         self.assertGreater(n, 10)

@@ -3,12 +3,11 @@
 (tests/lib/vfs_shell.c): a request that fails has done nothing, and the next one works; a commit that fails leaves the file as it was, or,
 if its journal is needed, as the next mount makes it: before or after. No space is lost.
 
-H5FS_FAULTS=all: each call fails, not only some of them."""
+H5FS_FAULT_STEP=1: each call fails, of each request in each style of file; else some of them do."""
 import io
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import unittest
 
@@ -18,7 +17,8 @@ import numpy as np
 import crashlib
 import shared_tables
 
-ALL = os.environ.get("H5FS_FAULTS") == "all"
+STEP = crashlib.fault_step(0)
+ALL = STEP == 1
 SCATTERED = 16384  # free bytes between others, more than without faults
 CHUNKS = 8 * 65536  # the same, if the request makes datasets with chunks that are larger than their data
 EIO, ENOMEM, ENOSPC, EROFS = 5, 12, 28, 30
@@ -151,8 +151,8 @@ class Faults(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
         self.addCleanup(shutil.rmtree, self.folder)
         self.path, self.pristine = os.path.join(self.folder, "data.h5"), os.path.join(self.folder, "pristine.h5")
-        self.shell = None
-        self.addCleanup(self.kill)
+        self.shell, self.is_mounted = crashlib.Shell(), False
+        self.addCleanup(lambda: self.assertEqual(self.shell.end(), 0))
 
     def copy(self):
         shutil.copy(self.pristine, self.path)
@@ -161,14 +161,18 @@ class Faults(unittest.TestCase):
 
     def kill(self):
         """What a failed test has left."""
-        if self.shell:
+        if self.is_mounted:
             self.shell.stop()
-            self.shell = None
+            self.shell, self.is_mounted = crashlib.Shell(), False
+
+    def mount(self):
+        self.assertEqual(self.shell.ask("mount", self.path)[0], 0, "mount")
+        self.is_mounted = True
 
     def begin(self, before):
-        """A shell over a new copy of the file, in which the first requests are done; what it shows."""
+        """Mounts a new copy of the file, in which the first requests are done; what it shows."""
         self.copy()
-        self.shell = crashlib.Shell(self.path)
+        self.mount()
         for words in before:
             self.assertEqual(self.shell.ask(*words)[0], 0, words[:2])
         return self.digest()
@@ -179,14 +183,16 @@ class Faults(unittest.TestCase):
         return digest
 
     def end(self):
-        shell, self.shell = self.shell, None
-        return shell.end()
+        """The error of what is written in the end."""
+        error = self.shell.ask("unmount")[0]
+        self.is_mounted = False
+        return error
 
     def unused(self):
-        """Checks the file; how many bytes nothing refers to."""
-        run = subprocess.run([crashlib.H5FS, "--check", self.path], capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        found = re.search(r"(\d+) bytes", run.stdout)
+        """Checks the file; how many bytes nothing refers to, as far as that is certain."""
+        said, (error, *_) = self.shell.ask_for_text("check", self.path)
+        self.assertEqual(error, 0, said)
+        found = re.search(r"nothing refers to (\d+) bytes", said)
         return int(found[1]) if found else 0
 
     def allowed(self, request, unused):
@@ -293,7 +299,7 @@ class Faults(unittest.TestCase):
 
     def settle(self, label):
         """The next mount finds a whole file; what it shows."""
-        self.shell = crashlib.Shell(self.path)
+        self.mount()
         digest = self.digest()
         self.assertEqual(self.end(), 0, label)
         self.unused()
@@ -301,7 +307,7 @@ class Faults(unittest.TestCase):
 
     def step(self, n):
         """To the next call that fails. Each style of file has others."""
-        return 1 if ALL else 1 + int(n * self.rate)
+        return 1 if ALL else max(STEP, 1 + int(n * self.rate))
 
     def run_all(self, function, rate, *faults):
         failures, self.rate = 0, rate
@@ -309,7 +315,7 @@ class Faults(unittest.TestCase):
             self.first, self.style = 1 if ALL else 1 + i, style
             make(self.pristine, options)
             self.copy()
-            self.shell = crashlib.Shell(self.path)
+            self.mount()
             self.base = self.digest()
             self.end()
             for j, (name, (before, request)) in enumerate(NAMES.items()):

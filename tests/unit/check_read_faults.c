@@ -5,6 +5,7 @@
 #include "change/open.h"
 #include "fault_alloc.h"
 #include "fault_call.h"
+#include "fault_step.h"
 #include "scratch.h"
 #include "unit.h"
 #include "vfs/vfs.h"
@@ -420,38 +421,29 @@ static void try_openings(const struct fault *fault)
 	opening("../rare_image_library.h5", fault);
 }
 
-static void try_all(const struct fault *fault)
+/* Of the calls of each operation that can fail one in fault_step() does: in each operation others. */
+static void try_operations(const struct fault *fault, unsigned long usual, bool ahead)
 {
-	unsigned long n = 0;
+	const unsigned long step = fault_step(usual);
 
 	ck_assert_uint_gt(wanted_count, 0);
-	try_openings(fault);
 	for (size_t i = 0; i < wanted_count; i++)
-		for (n = 1; !is_ahead(&wanted[i]) && meet(&wanted[i], fault, n); n++)
+		for (unsigned long n = 1 + i % step;
+		     is_ahead(&wanted[i]) == ahead && meet(&wanted[i], fault, n); n += step)
 			;
 }
 
-/* Of the operations' allocations that can fail one in H5FS_FAULT_STEP does: in each operation others. */
-static void try_allocations(void)
+static void try_all(const struct fault *fault)
 {
-	const char *text = getenv("H5FS_FAULT_STEP");
-	unsigned long step = text ? strtoul(text, NULL, 10) : 1;
-
-	ck_assert_uint_gt(step, 0);
-	try_openings(&failed_allocation);
-	for (size_t i = 0; i < wanted_count; i++)
-		for (unsigned long n = 1 + i % step;
-		     !is_ahead(&wanted[i]) && meet(&wanted[i], &failed_allocation, n); n += step)
-			;
+	try_openings(fault);
+	try_operations(fault, 1, false);
 }
 
 /* The same with a pool, and reading ahead: which call is the n-th is as the threads have it. */
 static void try_with_workers(const struct fault *fault)
 {
 	workers = 2;
-	for (size_t i = 0; i < wanted_count; i++)
-		for (unsigned long n = 1; is_ahead(&wanted[i]) && meet(&wanted[i], fault, n); n++)
-			;
+	try_operations(fault, 1, true);
 	workers = 0;
 }
 
@@ -483,7 +475,7 @@ END_TEST
 
 START_TEST(memory_is_short)
 {
-	try_allocations();
+	try_all(&failed_allocation);
 	try_with_workers(&failed_allocation);
 }
 END_TEST

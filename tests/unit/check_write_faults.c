@@ -6,6 +6,7 @@
 #include "change/transaction.h"
 #include "dataset/writer.h"
 #include "fault_alloc.h"
+#include "fault_step.h"
 #include "scratch.h"
 
 #include <stdio.h>
@@ -321,64 +322,51 @@ static const char *const files[] = {"write_faults.h5", "write_faults_old.h5", "w
 				    "write_faults_image.h5", "write_faults_persist.h5"};
 enum { FILES = sizeof files / sizeof *files };
 
-/* The n-th write, resize or sync fails, for each n that there is. */
-static void fail_io(const char *name, int error)
+/* A file's n-th call of a kind fails, for one in fault_step() of those there are: in each file others. Some of
+ * the files are judged. */
+static void fail_calls(unsigned which, int error, unsigned judged)
 {
-	for (unsigned long n = 1;; n++) {
-		struct run run;
-		bool fired;
+	const unsigned long step = fault_step(1);
+	unsigned runs = 0;
+	bool fired = true;
 
-		run_init(&run, name);
-		run.error = error;
-		fault_io_arm(&run.fault, n);
-		run.fault.error = error;
+	for (unsigned long n = 1 + which % step; fired; n += step) {
+		struct run run;
+
+		run_init(&run, files[which]);
+		run.error = run.fault.error = error;
+		if (error == -ENOMEM)
+			fault_alloc_arm(n);
+		else
+			fault_io_arm(&run.fault, n);
 		work(&run);
-		fired = fault_io_disarm(&run.fault);
+		fired = error == -ENOMEM ? fault_alloc_disarm() : fault_io_disarm(&run.fault);
 		verify(&run);
 		ck_assert(fired || !run.failed);
-		if (!fired || n % 4 == 1)
+		if (!fired || runs++ % judged == 0)
 			judge(&run);
 		run_release(&run);
-		if (!fired)
-			break;
 	}
 }
 
+/* Calls to write, resize or sync. */
 START_TEST(the_medium_fails)
 {
-	for (int i = 0; i < FILES; i++)
-		fail_io(files[i], -EIO);
+	fail_calls((unsigned)_i, -EIO, 4);
 }
 END_TEST
 
 START_TEST(the_medium_is_full)
 {
-	for (int i = 0; i < FILES; i++)
-		fail_io(files[i], -ENOSPC);
+	fail_calls((unsigned)_i, -ENOSPC, 4);
 }
 END_TEST
 
 START_TEST(memory_is_short)
 {
-	for (int i = 0; i < FILES; i++) {
-		for (unsigned long n = 1;; n++) {
-			struct run run;
-			bool fired;
-
-			run_init(&run, files[i]);
-			run.error = -ENOMEM;
-			fault_alloc_arm(n);
-			work(&run);
-			fired = fault_alloc_disarm();
-			verify(&run);
-			if (!fired || n % 32 == 1)
-				judge(&run);
-			run_release(&run);
-			if (!fired)
-				break;
-		}
-	}
+	fail_calls((unsigned)_i, -ENOMEM, 32);
 }
 END_TEST
 
-UNIT_MAIN("write faults", the_medium_fails, the_medium_is_full, memory_is_short)
+UNIT_MAIN_LOOPS("write faults", {the_medium_fails, FILES}, {the_medium_is_full, FILES},
+		{memory_is_short, FILES})
