@@ -43,7 +43,8 @@ def prepare(path):
         tree = ast.parse(f.read(), path)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     for node in tree.body:
-        for name in [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in [node.module] if isinstance(node, ast.ImportFrom) else names:
             with contextlib.suppress(ImportError):  # the script finds it elsewhere, or says so itself
                 importlib.import_module(name)
     del sys.path[0]

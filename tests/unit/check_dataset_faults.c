@@ -136,7 +136,7 @@ START_TEST(a_failed_change_leaves_the_rows_as_they_were)
 		{"latest", "second"},	  {"latest", "large"},	       {"earliest", "early_unlimited"},
 		{"latest", "early_gzip"}};
 
-	const unsigned long step = fault_step(1);
+	const unsigned long step = fault_step();
 
 	for (unsigned i = 0; i < sizeof datasets / sizeof *datasets; i++)
 		for (unsigned what = 0; what < CHANGES; what++)
@@ -201,7 +201,7 @@ START_TEST(rows_of_a_killed_append_are_not_found)
 			{"earliest", "early_unlimited"},
 			{"latest", "long_runs"}};
 
-	const unsigned long step = fault_step(1);
+	const unsigned long step = fault_step();
 
 	for (unsigned i = 0; i < sizeof datasets / sizeof *datasets; i++)
 		for (unsigned long n = 1 + i % step; killed_at(datasets[i].version, datasets[i].name, n);

@@ -422,9 +422,9 @@ static void try_openings(const struct fault *fault)
 }
 
 /* Of the calls of each operation that can fail one in fault_step() does: in each operation others. */
-static void try_operations(const struct fault *fault, unsigned long usual, bool ahead)
+static void try_operations(const struct fault *fault, bool ahead)
 {
-	const unsigned long step = fault_step(usual);
+	const unsigned long step = fault_step();
 
 	ck_assert_uint_gt(wanted_count, 0);
 	for (size_t i = 0; i < wanted_count; i++)
@@ -436,14 +436,14 @@ static void try_operations(const struct fault *fault, unsigned long usual, bool 
 static void try_all(const struct fault *fault)
 {
 	try_openings(fault);
-	try_operations(fault, 1, false);
+	try_operations(fault, false);
 }
 
 /* The same with a pool, and reading ahead: which call is the n-th is as the threads have it. */
 static void try_with_workers(const struct fault *fault)
 {
 	workers = 2;
-	try_operations(fault, 1, true);
+	try_operations(fault, true);
 	workers = 0;
 }
 
