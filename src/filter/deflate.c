@@ -40,8 +40,9 @@ static int pack_by_zlib(int level, const uint8_t *data, size_t size, struct h5_f
 
 #ifdef HAVE_LIBDEFLATE
 
-/* Each thread keeps its decompressor, and the compressor of the level that it used last. To make one clears
- * 11 KiB, as much as many a chunk has, or takes up to 1 MiB from the kernel and gives it back. */
+/* Each thread keeps its decompressor, and the compressor of the level that it used last. A new decompressor
+ * clears 11 KiB, as much as many a chunk has. A new compressor is 650 KiB, which malloc() may have to get
+ * from the kernel. */
 struct coders {
 	struct libdeflate_decompressor *decompressor;
 	struct libdeflate_compressor *compressor;
@@ -94,11 +95,15 @@ static struct libdeflate_compressor *get_compressor(int level)
 {
 	struct coders *coders = get_coders();
 
-	if (!coders || (coders->compressor && coders->level == level))
-		return coders ? coders->compressor : NULL;
-	libdeflate_free_compressor(coders->compressor);
-	coders->compressor = libdeflate_alloc_compressor(level);
-	coders->level = level;
+	if (!coders)
+		return NULL;
+	if (coders->level != level) {
+		libdeflate_free_compressor(coders->compressor);
+		coders->compressor = NULL;
+		coders->level = level;
+	}
+	if (!coders->compressor)
+		coders->compressor = libdeflate_alloc_compressor(level);
 	return coders->compressor;
 }
 

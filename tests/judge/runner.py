@@ -37,8 +37,16 @@ JUDGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "c
 codes = {}  # of the scripts that have been run, by their paths
 
 
-def prepare(path):
-    """Compiles a script, and loads the modules that it begins with, before the process for it is forked: the next one has them, too."""
+def is_python(command):
+    return command.startswith(PYTHON + " ")
+
+
+def prepare(command):
+    """Compiles the script of a command, and loads the modules that it begins with, before the process for it is forked: the next one has
+    them, too."""
+    path = shlex.split(command)[1]
+    if path == "-c" or path in codes:
+        return
     with open(path, "rb") as f:
         tree = ast.parse(f.read(), path)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -66,17 +74,17 @@ def run(arguments):
 
 def run_and_end(arguments):
     """Python's own way to end a process goes through all memory, which costs more than most judges."""
-    status = 0
+    status = 1
     try:
         run(arguments)
+        status = 0
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 0
-        if end.code is not None and not isinstance(end.code, int):
+        if end.code is None or isinstance(end.code, int):
+            status = end.code or 0
+        else:
             print(end.code, file=sys.stderr)
-            status = 1
     except BaseException:
         traceback.print_exc()
-        status = 1
     finally:
         atexit._run_exitfuncs()
         sys.stdout.flush()
@@ -146,9 +154,8 @@ def serve(asker, others):
         if folder and others:
             status = others.ask(question)
         else:
-            program, script, *_ = shlex.split(command.decode()) + [""]
-            if program == PYTHON and script != "-c" and script not in codes:
-                prepare(script)
+            if is_python(command.decode()):
+                prepare(command.decode())
             pid = os.fork()
             if not pid:
                 os.dup2(os.open(os.devnull, os.O_RDONLY), asker.detach())
@@ -164,7 +171,7 @@ if todo:
     folder, command = todo
     if folder:
         put_copy_over(folder)
-    if command.startswith(PYTHON + " "):
+    if is_python(command):
         run_and_end(words_of(command)[1:])
     else:
         os.execl("/bin/sh", "sh", "-c", command)

@@ -78,17 +78,24 @@ static const struct request faults[] = {
 	{"fail-read", run_fail_read}, {NULL, NULL},
 };
 
-static int open_file(struct shell *s, const char *path)
+static int open_set(struct shell *s, const char *path, bool reclaims)
 {
 	const struct h5_file_set_options options = {.block_cache = 1 << 20,
 						    .chunk_cache = 1 << 20,
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = true,
+						    .reclaims = reclaims,
 						    .check = h5_vfs_check_object,
 						    .wrap = fault_io_wrap,
 						    .wrap_arg = &s->fault};
+
+	return h5_open_file(path, &options, &s->set, NULL);
+}
+
+static int open_file(struct shell *s, const char *path)
+{
 	const struct h5_vfs_options vfs_options = {.writable = true, .gather = 1 << 20, .file_fd = -1};
-	int rc = h5_open_file(path, &options, &s->set, NULL);
+	int rc = open_set(s, path, false);
 
 	if (!rc)
 		rc = h5_vfs_open(s->set, &vfs_options, &s->vfs);
@@ -204,16 +211,8 @@ static int run(struct shell *s, char *line)
 /* Gives unused space of the file back. */
 static int reclaim(struct shell *s, const char *path)
 {
-	const struct h5_file_set_options options = {.block_cache = 1 << 20,
-						    .chunk_cache = 1 << 20,
-						    .lock = H5_LOCK_ALWAYS,
-						    .writable = true,
-						    .reclaims = true,
-						    .check = h5_vfs_check_object,
-						    .wrap = fault_io_wrap,
-						    .wrap_arg = &s->fault};
 	enum h5_offline_result result = H5_OFFLINE_DAMAGED;
-	int rc = h5_open_file(path, &options, &s->set, NULL);
+	int rc = open_set(s, path, true);
 
 	if (rc)
 		return rc;

@@ -29,8 +29,7 @@ def appender(path, number, count):
 
 
 def follow(path, kind, data, begun, stop, seen):
-    """A process that reads a file which grows to `data`, the last time when that is over; it tells how often, and what it
-    has seen that was wrong."""
+    """Reads a file again and again while it grows to `data`, and once more afterwards. Tells how often it has read, and what was wrong."""
     fd = os.open(path, os.O_RDONLY)
     at = count = 0
     wrong = []

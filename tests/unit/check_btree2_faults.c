@@ -121,7 +121,7 @@ START_TEST(damaged_trees)
 }
 END_TEST
 
-/* The root's children are nowhere: only its own records are found, and it is given back once each time. */
+/* The root's children are nowhere: only its own records are found, and each lookup releases it once. */
 START_TEST(children_that_are_nowhere)
 {
 	enum { BLOCKS = 200 };

@@ -208,6 +208,26 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* Another level in the same thread is not the one before. */
+START_TEST(deflate_has_levels)
+{
+	static const uint32_t levels[] = {1, 9, 1};
+	static uint8_t data[50000];
+	size_t sizes[3];
+
+	filter_data_fill(data, sizeof data, 2);
+	for (unsigned i = 0; i < 3; i++) {
+		struct h5_filter_buf buf;
+
+		SUCCEEDS(encode(DEFLATE, &levels[i], 1, data, sizeof data, &buf));
+		sizes[i] = buf.size;
+		h5_filter_buf_release(&buf);
+	}
+	ck_assert_uint_lt(sizes[1], sizes[0]);
+	ck_assert_uint_eq(sizes[2], sizes[0]);
+}
+END_TEST
+
 START_TEST(lzf_is_as_written_down)
 {
 	/* A literal, the longest reference, one of 8 bytes to the same place, literals. */
@@ -483,5 +503,6 @@ START_TEST(libhdf5_reads_what_was_encoded)
 END_TEST
 
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
-	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
-	  wrong_parameters_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
+	  deflate_has_levels, lzf_is_as_written_down, lzf_reaches_back_8192_bytes,
+	  scaleoffset_keeps_what_it_cannot_scale, wrong_parameters_are_refused, damaged_parameters_do_no_harm,
+	  libhdf5_reads_what_was_encoded)

@@ -1,4 +1,5 @@
-/* What is asked for ahead of a program that reads a file in order: the test is the file that is far away. */
+/* What h5fs asks for in advance while a program reads a file in order. The test stands in for the file that
+ * is far away, and remembers what it is asked for. */
 #include "change/open.h"
 #include "dataset/private.h"
 #include "scratch.h"

@@ -261,7 +261,8 @@ START_TEST(old_members)
 				      {.name = "b", .offset = 4, .type = &string}};
 	struct h5_datatype t = {
 		.class = H5_CLASS_COMPOUND, .size = 8, .compound = {.count = 2, .members = members}};
-	/* Strings without a NUL can only stay as they are. What is around the old value is none. */
+	/* A string without a NUL cannot be given, unless it is the old value. The bytes around that belong to
+	 * nobody. */
 	const uint8_t around[] = "xxxxABCDabcdxxxx", *old = around + 4;
 	uint8_t data[9] = "--------";
 

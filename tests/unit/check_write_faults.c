@@ -322,8 +322,8 @@ static const char *const files[] = {"write_faults.h5", "write_faults_old.h5", "w
 				    "write_faults_image.h5", "write_faults_persist.h5"};
 enum { FILES = sizeof files / sizeof *files };
 
-/* A file's n-th call of a kind fails, for one in fault_step() of those there are: in each file others. One in
- * so many of the files is judged. */
+/* One in fault_step() of the calls of a kind fails, in each file others, until there are no more. libhdf5
+ * judges the first file that a failure leaves, and then one in `judged`. */
 static void fail_calls(unsigned which, int error, unsigned judged)
 {
 	const unsigned long step = fault_step();
