@@ -50,10 +50,12 @@ int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shar
 void h5_shared_table_update(uint8_t *bytes, size_t size, uint8_t size_of_offsets,
 			    const struct h5_shared_table *table);
 
-/* The bit of the message type in the flags of an index. */
+/* The bit of the message type in the flags of an index, which has 16; 0: no index has such messages. */
 static inline unsigned h5_shared_type_flag(enum h5_message_type type)
 {
-	return 1u << (type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type);
+	unsigned bit = type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type;
+
+	return bit < 16 ? 1u << bit : 0;
 }
 
 /* The use of a message that an index has, by a message of an object, or by a part of one. */
