@@ -270,10 +270,15 @@ static int space_init(struct h5_file *file, const struct opening *opening, struc
 	rc = set_areas(file, space);
 	if (rc)
 		return rc;
-	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
-	 * closes the file. */
-	if (is_marked(sb) && !opening->opened.recovered.swmr && !space->pieces.count)
+	/* What lies behind the stored end is no part of the file, and new blocks go there: as by libhdf5, an
+	 * address that leads there is wrong. But a SWMR writer stores the end only when it closes the file.
+	 */
+	if (is_marked(sb) && !opening->opened.recovered.swmr && !space->pieces.count) {
 		area->end = h5_file_end(file);
+	} else if (!space->others && h5_file_end(file) > area->end) {
+		h5_file_cut(file, area->end);
+		h5_file_renumber(file);
+	}
 	space->keeps = opening->options->swmr;
 	if (space->page)
 		area->end += (space->page - area->end % space->page) % space->page;

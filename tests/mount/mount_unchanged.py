@@ -289,6 +289,25 @@ class Unchanged(MountCase):
         self.assertEqual([read(path) for path in paths], before)
         self.try_all(paths, "ro", [("at", {**NAMES, **ATTRIBUTES, **NOTHING}, ROFS), ("at/d", {**ATTRIBUTES, **CONTENTS, **NOTHING}, ROFS)])
 
+    def test_objects_behind_the_end(self):
+        """As libhdf5 has it, they are no part of the file: what is new may lie there, so a mount for writing shows none of them."""
+        path = self.file("short.h5")
+        with h5py.File(path, "w", libver=("v108", "v108")) as f:
+            f["first"] = [1]
+            f.create_group("g")["last"] = [2]
+            end = h5py.h5o.get_info(f["g"].id).addr
+        data = bytearray(read(path))
+        data[28:36] = end.to_bytes(8, "little")
+        data[44:48] = lookup3(bytes(data[:44])).to_bytes(4, "little")
+        write(path, bytes(data))
+        with Mount(path) as m:
+            self.assertEqual(sorted(os.listdir(m.at("g"))), ["last"])
+        with Mount(path, options="rw") as m:
+            self.assertEqual(result(read, m.at("g")), CLEAN)
+            self.assertEqual(result(os.mkdir, m.at("g", "new")), errno.ENOTDIR)
+            self.assertEqual(os.getxattr(m.at("first"), "h5fs.shape"), b"1")
+        self.assertEqual(read(path), bytes(data))
+
     def test_marked_as_being_written(self):
         path = make(self.file("f.h5"), NEW)
         data = bytearray(read(path))
