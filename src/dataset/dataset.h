@@ -20,6 +20,10 @@ struct h5_layout_ops;
 struct h5_layouts;
 struct h5_write_ops;
 
+/* Most bytes of an element that is taken apart in memory: for its text, or for what it owns elsewhere in the
+ * file. A larger one is refused (-EFBIG). */
+enum { H5_ELEMENT_MOST = 1 << 24 };
+
 struct h5_dataset {
 	const struct h5_layout_ops *ops;
 	const struct h5_layouts

@@ -60,10 +60,15 @@ static int add_all(const struct going *g)
 {
 	const struct h5_dataset *dataset = g->dataset;
 	const size_t size = dataset->type->size, fit = h5_max(SLAB_BYTES / size, 1);
-	uint8_t *slab = malloc(fit * size);
 	uint64_t at = first_byte(g);
-	int rc = slab ? 0 : h5_fail(-ENOMEM, dataset->address, "out of memory");
+	uint8_t *slab;
+	int rc = 0;
 
+	if (size > H5_ELEMENT_MOST)
+		return h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size);
+	slab = malloc(fit * size);
+	if (!slab)
+		return h5_fail(-ENOMEM, dataset->address, "out of memory");
 	while (!rc && at < dataset->size) {
 		size_t n;
 

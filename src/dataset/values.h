@@ -5,8 +5,8 @@
 #include "dataset/dataset.h"
 #include "object/heap_dead.h"
 
-/* These add what goes (object/heap_dead.h). If a part of it is damaged, or takes longer than a request may,
- * nothing is added, and its space is lost to the file. */
+/* These add what goes (object/heap_dead.h). If a part of it is damaged, takes longer than a request may, or
+ * is an element of more than H5_ELEMENT_MOST bytes, nothing is added, and its space is lost to the file. */
 
 /* What elements outside of the dimensions own, as many as the dataset has, all of which is settled. What the
  * fill value owns stays. */

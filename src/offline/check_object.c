@@ -14,7 +14,6 @@
 
 enum {
 	PIECE = 1 << 20,	/* bytes of elements that are read at once */
-	ELEMENT_MOST = 1 << 24, /* most bytes of one element */
 	VALUE_MOST = 1 << 26,	/* most bytes of one element's text */
 	/* Of a dataset, so many elements are checked at most: these, and more for what is stored of it. None
 	   of the usual filters makes more elements of a stored byte. */
@@ -234,7 +233,7 @@ static int check_elements(struct h5_checker *checker, const struct h5_dataset *d
 		checker->values.incomplete = true;
 		return 0;
 	}
-	if (size > ELEMENT_MOST)
+	if (size > H5_ELEMENT_MOST)
 		return note(checker, h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size));
 	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
 	if (!data)

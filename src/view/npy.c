@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	ELEMENT_MAX = 1 << 24
-}; /* most bytes of an element with strings that are padded; a larger one is refused */
-
 /* The dictionary of the header. -ENOENT: NumPy has no such type. */
 static int dictionary(const struct h5_view *v, struct h5_buf *out)
 {
@@ -63,7 +59,7 @@ static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void
 	uint8_t *elements;
 	int rc;
 
-	if (type->size > ELEMENT_MAX)
+	if (type->size > H5_ELEMENT_MOST)
 		return h5_fail(-EFBIG, dataset->address, "npy: strings in an element of %u bytes",
 			       type->size);
 	all += (type->size - all % type->size) % type->size;

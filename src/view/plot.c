@@ -16,7 +16,6 @@
 enum {
 	SLAB_BYTES = 1 << 18, /* of elements that are read at once, about */
 	SLAB_ELEMENTS = 1 << 13,
-	ELEMENT_MAX = 1 << 24, /* bytes; a larger one is refused */
 	NAME_MAX_BYTES = 1 << 12,
 	NUMBER_SIZE = 8,
 };
@@ -204,7 +203,7 @@ int h5_plot_make(const struct h5_view *v, struct h5_plot *p)
 	*p = (struct h5_plot){.x = {INFINITY, -INFINITY}, .y = {INFINITY, -INFINITY}};
 	if (v->dataset->space.elements > ELEMENTS_MAX)
 		return h5_fail(-EOVERFLOW, v->address, "more elements than a plot may have");
-	if (v->dataset->type->size > ELEMENT_MAX)
+	if (v->dataset->type->size > H5_ELEMENT_MOST)
 		return h5_fail(-EFBIG, v->address, "an element of %u bytes", v->dataset->type->size);
 	rc = add_lines(p, v->dataset);
 	if (!rc)

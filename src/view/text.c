@@ -17,7 +17,6 @@ enum {
 	CHECKED = 16,		/* number of pieces of which one asks if the request is still wanted */
 	FILLED_LEAST = 4096,	/* least elements in a row, not stored, that are measured together */
 	SLAB_BYTES = 1 << 18,	/* bytes of elements that are read at once, about */
-	ELEMENT_MAX = 1 << 24,	/* most stored bytes of an element; a larger one is refused */
 };
 
 struct sample {
@@ -50,7 +49,7 @@ static int cursor_init(struct cursor *c, const struct h5_text_source *source, ui
 
 	*c = (struct cursor){.source = source, .next = piece};
 	h5_buf_init(&c->piece, H5_TEXT_PIECE_MAX);
-	if (source->type->size > ELEMENT_MAX)
+	if (source->type->size > H5_ELEMENT_MOST)
 		return h5_fail(-EFBIG, source->address, "an element of %u bytes", source->type->size);
 	if (source->form->heads)
 		c->heads = source->form->heads(source);

@@ -178,6 +178,8 @@ static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line
 					     .object_address = in->object_address,
 					     .arg = in->arg};
 	b->row = row_of(in);
+	if (b->type->size > H5_ELEMENT_MOST)
+		return h5_fail(-EFBIG, in->address, "an element of %u bytes", b->type->size);
 	if (in->replacement && has_regions(b->type)) {
 		b->old = malloc(b->type->size);
 		if (!b->old)
@@ -275,8 +277,8 @@ static int check_line(struct h5_view_input *in, const struct h5_line_form *form,
 	uint8_t *element;
 	int rc = begin(&b, in, form, 0);
 
-	element = malloc(b.type->size);
-	if (!element)
+	element = rc ? NULL : malloc(b.type->size);
+	if (!rc && !element)
 		rc = h5_fail(-ENOMEM, in->address, "no memory for an element");
 	if (!rc)
 		rc = read_line(&b, in->lines, (const char *)in->data + in->line, n, element);

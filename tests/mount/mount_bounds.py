@@ -121,6 +121,30 @@ class Memory(MountCase):
                 f.create_dataset(f"text{i}", (2,), h5py.string_dtype())[:] = ["x" * (10 * MIB), str(i)]
         return path
 
+    def addresses(self, m):
+        """Bytes of address space that the daemon ever had."""
+        with open(f"/proc/{m.daemon}/status") as f:
+            return int(re.search(r"VmPeak:\s+(\d+)", f.read())[1]) << 10
+
+    def test_an_element_that_is_large(self):
+        """Nothing of it is stored: no memory is taken for it, neither to remove it nor for a line that is to become one."""
+        path, gib = self.file("element.h5"), 1 << 30
+        element = numpy.dtype({"names": ["v", "end"], "formats": [h5py.vlen_dtype("u1"), "u1"], "offsets": [0, 3 * gib // 2], "itemsize": 3 * gib // 2 + 1})
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (0,), element, maxshape=(None,), chunks=(1,))
+            f.create_dataset("e", (1,), element)
+        with Mount(path, options="rw") as m:
+            before = self.addresses(m)
+            with open(m.at("d"), "ab", buffering=0) as f:
+                self.assertEqual(error_of(f.write, b'{"v":[1],"end":2}\n'), errno.EFBIG)
+            os.unlink(m.at("e"))
+            root = m.open("", os.O_RDONLY)
+            os.fsync(root)
+            os.close(root)
+            self.assertEqual(os.listdir(m.at()), ["d"])
+            if not SANITIZED:
+                self.assertLess(self.addresses(m) - before, gib)
+
     def make_headers(self):
         """Attributes in the headers of their objects, which thus are large."""
         path = self.file("headers.h5")
