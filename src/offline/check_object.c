@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 enum {
-	PIECE = 1 << 20,	/* bytes of elements that are read at once */
-	VALUE_MOST = 1 << 26,	/* most bytes of one element's text */
+	PIECE = 1 << 20,      /* bytes of elements that are read at once */
+	VALUE_MOST = 1 << 26, /* most bytes of one element's text */
 	/* Of a dataset, so many elements are checked at most: these, and more for what is stored of it. None
 	   of the usual filters makes more elements of a stored byte. */
 	ELEMENTS_LEAST = 1 << 20,
