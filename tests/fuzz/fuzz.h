@@ -6,6 +6,7 @@
 #define H5_TESTS_FUZZ_H
 
 #include "base/reader.h"
+#include "filter/filter.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,9 @@ void fuzz_touch(const void *data, size_t n);
 
 /* Over an input whose first byte tells the sizes of addresses and lengths: the rest of it. */
 struct h5_reader fuzz_reader(const uint8_t *data, size_t size);
+
+/* Some filters keep no more of an element than their values say. */
+bool fuzz_is_lossy(const struct h5_filter_ops *filter);
 
 /* How many checksums were wrong since it was last 0. */
 extern unsigned fuzz_wrong_checksums;

@@ -38,6 +38,12 @@ void fuzz_broken(const char *file, int line, const char *condition)
 	abort();
 }
 
+bool fuzz_is_lossy(const struct h5_filter_ops *filter)
+{
+	return !strcmp(filter->name, "nbit") || !strcmp(filter->name, "scaleoffset") ||
+	       !strcmp(filter->name, "fcidecomp") || !strcmp(filter->name, "jpeg");
+}
+
 void fuzz_touch(const void *data, size_t n)
 {
 	const volatile uint8_t *p = data;

@@ -72,6 +72,29 @@ static bool read_model(struct scene *s, struct h5_node *node, struct model *m)
 	return good;
 }
 
+static bool is_lossy(const struct h5_pipeline *pipeline)
+{
+	const struct h5_filter_ops *filter;
+
+	for (unsigned i = 0; i < pipeline->count; i++) {
+		filter = h5_filter_find(pipeline->filters[i].id);
+		if (filter && fuzz_is_lossy(filter))
+			return true;
+	}
+	return false;
+}
+
+/* What is read is not what was written. */
+static bool is_changed(const struct h5_dataset *dataset)
+{
+	/* What is written to text is shown in another form. */
+	bool changed = !h5_datatype_is_fixed(dataset->type) || is_lossy(&dataset->pipeline);
+
+	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)
+		changed |= is_lossy(&dataset->section_pipelines[i]);
+	return changed;
+}
+
 static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 {
 	struct scene *s = arg;
@@ -89,8 +112,7 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	if (h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset))
 		return;
 	m->address = node->entity.address;
-	/* What is written to text is shown in another form. */
-	m->unknown = !h5_datatype_is_fixed(dataset->type);
+	m->unknown = is_changed(dataset);
 	grows = dataset->layout.class == H5_LAYOUT_CHUNKED || dataset->layout.class == H5_LAYOUT_STRUCTURED;
 	m->row = grows && dataset->space.rank ? dataset->type->size : 0;
 	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
