@@ -121,7 +121,7 @@ EXTRA_DIST += contrib/check-bare contrib/check-machines contrib/check-releases c
 check-bare check-machines check-releases:
 	$(srcdir)/contrib/$@
 
-# make mutate: which defects no test sees. MUTATE: options, as --seed 2 --count 300 --folders "vfs view" --measure.
+# make mutate: which defects no test sees. MUTATE: options, as --seed 2 --count 300 --folders "vfs view".
 MUTATE = --seed 1 --count 100 --measure
 EXTRA_DIST += contrib/mutate contrib/mutants-alike
 .PHONY: mutate

@@ -53,6 +53,8 @@ static uint64_t stir(uint64_t lane, uint64_t word)
 
 static void stir_block(uint64_t lanes[LANES], const uint8_t *block)
 {
+	/* Unrolled, the lanes stay in registers, which is twice as fast. */
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < LANES; i++) {
 		uint64_t word;
 
