@@ -1,13 +1,15 @@
 #include "base/siphash.h"
 
-/* The least significant byte first. */
+#include <endian.h>
+#include <string.h>
+
+/* `n` bytes, up to 8, the least significant one first. */
 static uint64_t word(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
 
-	while (n--)
-		v = v << 8 | p[n];
-	return v;
+	memcpy(&v, p, n);
+	return le64toh(v);
 }
 
 static uint64_t rotate(uint64_t v, unsigned n)

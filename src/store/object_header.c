@@ -14,6 +14,7 @@
 
 enum {
 	FIRST_READ = 512,	/* bytes that are read of a header at first; most are smaller */
+	FIRST_MESSAGES = 8,	/* that room is made for; few headers have more */
 	MESSAGES_MAX = 1 << 17, /* most messages of a header; version 1 counts them in 16 bits */
 	CHUNKS_MAX = 1 << 16,
 	WINDOW_MAX = 1 << 16, /* most bytes of a window */
@@ -185,7 +186,8 @@ static int add_message(struct loader *loader, const struct h5_message *message)
 			       message->type);
 	if (loader->header->count >= MESSAGES_MAX)
 		return h5_fail(-ENOTSUP, message->address, "object header: too many messages");
-	rc = h5_array_reserve(&loader->header->messages, &loader->capacity, loader->header->count + 1u, NULL);
+	rc = h5_array_reserve(&loader->header->messages, &loader->capacity,
+			      loader->header->count ? loader->header->count + 1u : FIRST_MESSAGES, NULL);
 	if (!rc && loader->capacity != capacity)
 		rc = h5_charge_set(&loader->header->charge, (size_t)loader->bytes + messages_cost(loader));
 	if (rc)
