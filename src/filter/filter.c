@@ -25,6 +25,7 @@ const struct h5_filter_ops h5_filters[] = {
 	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, false, NULL},
 	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false, NULL},
 	{32013, "zfp", h5_zfp_decode, NULL, false, NULL},
+	{32014, "fpzip", h5_fpzip_decode, h5_fpzip_encode, false, NULL},
 	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false, NULL},
 	{32018, "fcidecomp", h5_fcidecomp_decode, h5_fcidecomp_encode, true, NULL},
 	{32019, "jpeg", h5_jpeg_decode, h5_jpeg_encode, false, NULL},
@@ -41,11 +42,11 @@ static const struct {
 	uint16_t id;
 	const char *name;
 } registered[] = {
-	{257, "hzip"},	       {258, "fpzip"},	{32002, "mafisc"},   {32005, "apax"},	   {32006, "cbf"},
-	{32007, "jpeg-xr"},    {32009, "spdp"}, {32010, "lpc-rice"}, {32011, "ccsds-123"}, {32012, "jpeg-ls"},
-	{32014, "fpzip"},      {32016, "b3d"},	{32017, "sz"},	     {32021, "fapec"},	   {32024, "sz3"},
-	{32025, "delta-rice"}, {32027, "flac"}, {32028, "sperr"},    {32029, "terse"},	   {32030, "ffmpeg"},
-	{32031, "jpeg2000"},
+	{257, "hzip"},	      {258, "fpzip"},	  {32002, "mafisc"},	 {32005, "apax"},
+	{32006, "cbf"},	      {32007, "jpeg-xr"}, {32009, "spdp"},	 {32010, "lpc-rice"},
+	{32011, "ccsds-123"}, {32012, "jpeg-ls"}, {32016, "b3d"},	 {32017, "sz"},
+	{32021, "fapec"},     {32024, "sz3"},	  {32025, "delta-rice"}, {32027, "flac"},
+	{32028, "sperr"},     {32029, "terse"},	  {32030, "ffmpeg"},	 {32031, "jpeg2000"},
 };
 
 const char *h5_filter_name(uint16_t id)

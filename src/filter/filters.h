@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 h5_filter_decode h5_deflate_decode, h5_shuffle_decode, h5_fletcher32_decode, h5_nbit_decode,
-	h5_scaleoffset_decode, h5_lzf_decode, h5_quantize_decode, h5_bitshuffle_decode;
+	h5_scaleoffset_decode, h5_lzf_decode, h5_quantize_decode, h5_bitshuffle_decode, h5_fpzip_decode;
 h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_nbit_encode,
-	h5_scaleoffset_encode, h5_lzf_encode, h5_bitshuffle_encode;
+	h5_scaleoffset_encode, h5_lzf_encode, h5_bitshuffle_encode, h5_fpzip_encode;
 
 /* struct h5_filter_ops.decodes_in_place */
 bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);

@@ -10,6 +10,7 @@ libh5fs_a_SOURCES += \
 	src/filter/filter.h \
 	src/filter/filters.h \
 	src/filter/fletcher32.c \
+	src/filter/fpzip.c \
 	src/filter/lzf.c \
 	src/filter/nbit.c \
 	src/filter/planes.c \

@@ -249,7 +249,7 @@ def add_chunks(seeds, path):
 
 FILTERS = {
     1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 305: "lzo", 307: "bzip2",
-    32000: "lzf", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32018: "fcidecomp", 32019: "jpeg", 32020: "vbz", 32022: "bitgroom",
+    32000: "lzf", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32014: "fpzip", 32015: "zstd", 32018: "fcidecomp", 32019: "jpeg", 32020: "vbz", 32022: "bitgroom",
     32023: "granular-bitround", 32026: "blosc2", 32032: "bitround",
 }  # fmt: skip
 

@@ -41,7 +41,8 @@ void fuzz_broken(const char *file, int line, const char *condition)
 bool fuzz_is_lossy(const struct h5_filter_ops *filter)
 {
 	return !strcmp(filter->name, "nbit") || !strcmp(filter->name, "scaleoffset") ||
-	       !strcmp(filter->name, "fcidecomp") || !strcmp(filter->name, "jpeg");
+	       !strcmp(filter->name, "fcidecomp") || !strcmp(filter->name, "jpeg") ||
+	       !strcmp(filter->name, "fpzip");
 }
 
 void fuzz_touch(const void *data, size_t n)

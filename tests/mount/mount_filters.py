@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Filters that libhdf5 lacks: what others have stored is read, and rows are added. VBZ (32020); those that only clear bits before
-they store (32022, 32023, 32032), so that nothing is to decode; Snappy (32003) and JPEG (32019); Blosc2 (32026), which only newer PyTables have."""
+they store (32022, 32023, 32032), so that nothing is to decode; Snappy (32003) and JPEG (32019); fpzip (32014); Blosc2 (32026), which only newer
+PyTables have."""
 import io
 import os
 import subprocess
@@ -17,6 +18,7 @@ try:
 except ImportError:
     pass
 
+DATA = os.environ["H5FS_TEST_DATA"]
 FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "read")
 VALUES = ((0, 2, 1, 1), (1, 2, 1, 1), (0, 1, 1, 1), (1, 1, 1, 1), (1, 1, 0, 3), (0, 4, 1, 1), (0, 2, 0, 0), (0, 2, 1), (0, 2, 1, 1, 1), (0, 0, 0, 1))
 
@@ -147,6 +149,41 @@ class Others(MountCase):
                 f.write(array[:7].tobytes())
         with Mount(path) as m:
             self.assertEqual(read(m.at("snappy")), array.tobytes() + array[:7].tobytes())
+
+
+class Fpzip(MountCase):
+    def samples(self):
+        """Name, client values, and a chunk as fpzip's library has stored it and reads it (tests/fixtures/filter_libs.py)."""
+        with open(os.path.join(DATA, "filter_libs.list")) as f:
+            for name, number, *values in map(str.split, f):
+                if int(number) == 32014 and not name.endswith("_big"):
+                    yield name, tuple(map(int, values)), *(read(os.path.join(DATA, f"filter_{name}.{end}")) for end in ("in", "out"))
+
+    def test_rows(self):
+        samples = list(self.samples())
+        if not samples:
+            self.skipTest("the fixtures were made without libfpzip-dev")
+        path, expected = self.file("fpzip.h5"), {}
+        with h5py.File(path, "w") as f:
+            for name, values, chunk, numbers in samples:
+                array = numpy.frombuffer(numbers, "<f" + name.split("_")[1][1])
+                stored(f, name, 32014, values, array, array.shape, lambda part, chunk=chunk: chunk)
+                expected[name] = array
+        with Mount(path, options="rw") as m:
+            for name, array in expected.items():
+                with self.subTest(name=name):
+                    self.assertEqual(os.getxattr(m.at(name), "h5fs.filters"), b"fpzip")
+                    self.assertEqual(read(m.at(name)), array.tobytes())
+                    with open(m.at(name), "ab") as f:
+                        f.write(array.tobytes())
+                    self.assertEqual(read(m.at(name)), 2 * array.tobytes())
+        with h5py.File(path) as f:
+            for name, _, chunk, _ in samples:
+                with self.subTest(name=name):
+                    mask, ours = f[name].id.read_direct_chunk(expected[name].shape)
+                    self.assertEqual(mask, 0)
+                    if not name.endswith("_arrays"):  # the library's two arrays are one to the mount
+                        self.assertEqual(ours, chunk)
 
 
 class Blosc2(MountCase):

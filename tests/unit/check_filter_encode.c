@@ -145,13 +145,20 @@ START_TEST(chunks_of_all_sizes_come_back)
 }
 END_TEST
 
+/* What fpzip's plugin gives the filter for a chunk of one dimension. Type and precision, and the side, are in
+ * two words that its library has made. */
+#define FPZIP_HEADER(precision, side)                                                                        \
+	{                                                                                                    \
+		0x01100110, 0x29797066, precision, side, 0xff0000, 0xff0000, 0xff0000                        \
+	}
+enum { FPZIP_VALUES = 7 };
+static const uint32_t twelve_floats[FPZIP_VALUES] = FPZIP_HEADER(0xfff00e87, 0xf40b00);
+
 /* Each allocation fails once, of the filter or of its library: it is told, or the bytes come back all the
  * same. */
-static unsigned fail_allocations(unsigned encoder, const uint8_t *data, size_t size)
+static unsigned fail_allocations(uint16_t id, const uint32_t *values, unsigned count, const uint8_t *data,
+				 size_t size)
 {
-	const uint16_t id = encoders[encoder].id;
-	const unsigned count = encoders[encoder].count;
-	const uint32_t *values = encoders[encoder].values;
 	unsigned failed = 0;
 	bool fired = true;
 
@@ -204,7 +211,10 @@ START_TEST(memory_is_short)
 	for (unsigned k = 0; k < sizeof encoders / sizeof *encoders; k++)
 		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 			if (h5_filter_find(encoders[k].id)->encode && !(sizes[i] % encoders[k].unit))
-				ck_assert_uint_gt(fail_allocations(k, data, sizes[i]), 0);
+				ck_assert_uint_gt(fail_allocations(encoders[k].id, encoders[k].values,
+								   encoders[k].count, data, sizes[i]),
+						  0);
+	ck_assert_uint_gt(fail_allocations(FPZIP, twelve_floats, FPZIP_VALUES, data, 48), 0);
 }
 END_TEST
 
@@ -225,6 +235,31 @@ START_TEST(deflate_has_levels)
 	}
 	ck_assert_uint_lt(sizes[1], sizes[0]);
 	ck_assert_uint_eq(sizes[2], sizes[0]);
+}
+END_TEST
+
+/* The numbers of each sample become what the library has made of them, but for those in several arrays, which
+ * become one. */
+START_TEST(fpzip_is_as_its_library_makes_it)
+{
+	FILE *list = samples_open("filter_libs.list");
+	struct sample s;
+	unsigned n = 0;
+
+	while (sample_next(list, &s)) {
+		struct h5_filter_buf buf;
+
+		if (s.id == FPZIP && !strstr(s.name, "arrays")) {
+			SUCCEEDS(encode(FPZIP, s.values, s.count, s.out.data, s.out.size, &buf));
+			ck_assert_msg(buf.size == s.in.size && !memcmp(buf.data, s.in.data, buf.size), "%s",
+				      s.name);
+			h5_filter_buf_release(&buf);
+			n++;
+		}
+		sample_release(&s);
+	}
+	fclose(list);
+	printf("%u chunks of fpzip\n", n);
 }
 END_TEST
 
@@ -340,6 +375,12 @@ START_TEST(wrong_parameters_are_refused)
 		{"blocks of 12", BITSHUFFLE, 5, {0, 4, 4, 12, 0}, 16, -ENOTSUP},
 		{"large blocks", BITSHUFFLE, 5, {0, 4, 1u << 31, 0, 0}, 16, -ENOTSUP},
 		{"a compression", BITSHUFFLE, 5, {0, 4, 4, 0, 7}, 16, -ENOTSUP},
+		{"six parameters", FPZIP, 6, FPZIP_HEADER(0xfff00e87, 0xfc0300), 16, -EUCLEAN},
+		{"another size", FPZIP, 7, FPZIP_HEADER(0xfff00e87, 0xfc0300), 12, -ENOTSUP},
+		{"1 bit of 32", FPZIP, 7, FPZIP_HEADER(0xfff00e87, 0x400ff), 16, -EUCLEAN},
+		{"33 bits of 32", FPZIP, 7, FPZIP_HEADER(0x1ff10e87, 0xfc03df), 16, -EUCLEAN},
+		{"3 bits of 64", FPZIP, 7, FPZIP_HEADER(0x81f10e87, 0xfe017d), 16, -EUCLEAN},
+		{"no header", FPZIP, 7, {0}, 16, -EUCLEAN},
 		{"two parameters", VBZ, 2, {0, 2}, 16, -EUCLEAN},
 		{"version 2", VBZ, 4, {2, 2, 1, 1}, 16, -ENOTSUP},
 		{"integers of 3 bytes", VBZ, 4, {0, 3, 1, 1}, 15, -EUCLEAN},
@@ -503,6 +544,6 @@ START_TEST(libhdf5_reads_what_was_encoded)
 END_TEST
 
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
-	  deflate_has_levels, lzf_is_as_written_down, lzf_reaches_back_8192_bytes,
-	  scaleoffset_keeps_what_it_cannot_scale, wrong_parameters_are_refused, damaged_parameters_do_no_harm,
-	  libhdf5_reads_what_was_encoded)
+	  deflate_has_levels, fpzip_is_as_its_library_makes_it, lzf_is_as_written_down,
+	  lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale, wrong_parameters_are_refused,
+	  damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
