@@ -301,7 +301,9 @@ OFFLINE_TESTS = \
 	tests/offline/completion.py \
 	tests/offline/crash_contents.py \
 	tests/offline/crash_family.py \
+	tests/offline/crash_links.py \
 	tests/offline/crash_names.py \
+	tests/offline/crash_shape.py \
 	tests/offline/crash_shared.py \
 	tests/offline/crash_split.py \
 	tests/offline/crash_text.py \
@@ -529,7 +531,9 @@ JUDGED_TESTS = \
 	tests/mount/mount_write.py \
 	tests/offline/crash_contents.py \
 	tests/offline/crash_family.py \
+	tests/offline/crash_links.py \
 	tests/offline/crash_names.py \
+	tests/offline/crash_shape.py \
 	tests/offline/crash_split.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py
