@@ -8,6 +8,7 @@ indexes.h5   each chunk index with layout version 5, for chunks of 4 GiB
 filtered.h5  each that chunks with filters can have
 virtual.h5   virtual datasets whose mappings name the same source again and again, in source.h5 and in the file itself
 default.h5   what h5py makes without any wish
+repacked.h5  the same, and types_repacked.h5 all types, as h5repack makes them anew
 
 expected.json  file -> path -> what libhdf5 reads: "bytes" in hexadecimal, "values", "shape"; of attributes the same, as PATH@NAME.
                "at": the bytes at some offsets of a dataset that is too large for the rest.
@@ -15,6 +16,7 @@ expected.json  file -> path -> what libhdf5 reads: "bytes" in hexadecimal, "valu
 import ctypes
 import json
 import os
+import subprocess
 import sys
 
 import h5py
@@ -208,11 +210,22 @@ def default():
         of_h5py("default.h5")
 
 
+def repacked():
+    """What the tools write is what they have read."""
+    subprocess.run(["h5repack", "-l", "group/rows:CHUNK=30x2", "-f", "group/rows:SHUF", "-f", "group/rows:GZIP=2", "default.h5", "repacked.h5"],
+                   check=True)
+    subprocess.run(["h5repack", "-L", "types.h5", "types_repacked.h5"], check=True)
+    of_h5py("repacked.h5")
+    assert expected["repacked.h5"] == expected["default.h5"]
+    expected["types_repacked.h5"] = expected["types.h5"]
+
+
 types()
 huge()
 indexes()
 filtered()
 virtual()
 default()
+repacked()
 with open("expected.json", "w") as out:
     json.dump(expected, out)
