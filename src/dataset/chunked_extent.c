@@ -297,9 +297,16 @@ int h5_chunked_can_reshape(const struct h5_dataset_writer *writer)
 					    : 0;
 }
 
-int h5_chunked_cut(struct h5_dataset_writer *writer, const uint64_t *before, const uint64_t *now)
+int h5_chunked_cut(struct h5_dataset_writer *writer)
 {
-	return walk(writer, now, before, false, give_up_outside, now);
+	uint64_t now[H5_RANK_MAX];
+	int rc;
+
+	memcpy(now, writer->dataset->space.dims, sizeof now);
+	now[0] = writer->rows;
+	rc = walk(writer, now, writer->outer, false, give_up_outside, now);
+	writer->has_outer = rc;
+	return rc;
 }
 
 int h5_chunked_uncover(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims)

@@ -458,6 +458,8 @@ static int chunked_flush(struct h5_dataset_writer *writer)
 
 	if (state->unclean)
 		(void)clean(writer);
+	if (writer->has_outer)
+		(void)h5_chunked_cut(writer);
 	rc = h5_chunked_release(writer, false);
 	if (!rc)
 		rc = h5_chunked_store(writer, true);
@@ -547,7 +549,6 @@ const struct h5_write_ops h5_write_chunked = {
 	.grow = chunked_grow,
 	.shrink = chunked_shrink,
 	.can_reshape = h5_chunked_can_reshape,
-	.cut = h5_chunked_cut,
 	.uncover = h5_chunked_uncover,
 	.peek = h5_chunked_peek,
 	.flush = chunked_flush,

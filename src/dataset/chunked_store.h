@@ -64,8 +64,10 @@ void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *ru
 
 /* Of struct h5_write_ops. */
 int h5_chunked_can_reshape(const struct h5_dataset_writer *writer);
-int h5_chunked_cut(struct h5_dataset_writer *writer, const uint64_t *before, const uint64_t *now);
 int h5_chunked_uncover(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims);
+
+/* Clears what `has_outer` of the writer tells of. */
+int h5_chunked_cut(struct h5_dataset_writer *writer);
 
 /* struct h5_write_ops.peek */
 int h5_chunked_peek(struct h5_dataset_writer *writer, uint8_t *data, size_t n);

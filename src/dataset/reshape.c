@@ -62,7 +62,7 @@ static void get_dims(const struct h5_dataset_writer *writer, uint64_t *dims)
 
 static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
-	uint64_t before[H5_RANK_MAX];
+	uint64_t before[H5_RANK_MAX] = {0};
 	int rc = commit(writer);
 
 	get_dims(writer, before);
@@ -75,28 +75,33 @@ static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 		(void)put_dims(writer, before);
 		return rc;
 	}
-	/* The dimensions are there, so the rest is to be done even if nobody waits for it. */
+	/* The dimensions are there, so the rest is to be done even if nobody waits for it. If it fails, it is
+	 * tried again whenever the dataset is settled. */
 	h5_interrupt_begin(NULL, NULL);
-	rc = reopen(writer);
-	if (!rc)
-		rc = writer->ops->cut(writer, before, dims);
-	if (!rc)
-		rc = h5_dataset_writer_settle(writer);
-	return rc ? rc : commit(writer);
+	memcpy(writer->outer, before, sizeof before);
+	writer->has_outer = true;
+	if (!reopen(writer) && !h5_dataset_writer_settle(writer) && commit(writer))
+		writer->has_outer = true;
+	return 0;
 }
 
 static int grow(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
 	uint64_t now[H5_RANK_MAX];
-	int rc;
+	int rc = h5_dataset_writer_ready(writer);
 
+	if (rc)
+		return rc;
 	get_dims(writer, now);
 	rc = writer->ops->uncover(writer, now, dims);
 	if (!rc)
 		rc = h5_dataset_writer_settle(writer);
 	if (!rc)
 		rc = put_dims(writer, dims);
-	return rc ? rc : reopen(writer);
+	/* The dimensions are there. A writer that cannot be opened now will be when it is used. */
+	if (!rc)
+		(void)reopen(writer);
+	return rc;
 }
 
 /* Dimensions shrink first; then the others grow. */

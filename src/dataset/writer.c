@@ -12,6 +12,7 @@
 #include "store/object_header.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -60,6 +61,8 @@ static struct h5_dataset_writer *writer_of(struct h5_tx_participant *participant
 /* Forgets all that is known of the dataset. */
 static void clear(struct h5_dataset_writer *writer)
 {
+	const size_t kept = offsetof(struct h5_dataset_writer, ref);
+
 	if (writer->ops && writer->ops->close)
 		writer->ops->close(writer);
 	if (writer->ref)
@@ -67,14 +70,7 @@ static void clear(struct h5_dataset_writer *writer)
 	h5_heap_batch_release(&writer->heap);
 	free(writer->added);
 	free(writer->own_fill);
-	*writer = (struct h5_dataset_writer){.participant = writer->participant,
-					     .file = writer->file,
-					     .address = writer->address,
-					     .may_write_external = writer->may_write_external,
-					     .apart = writer->apart,
-					     .from_no_rows = writer->from_no_rows,
-					     .lost = writer->lost,
-					     .users = writer->users};
+	memset((uint8_t *)writer + kept, 0, sizeof *writer - kept);
 }
 
 /* Nothing is stored yet, so the layout leads nowhere. */
@@ -449,7 +445,7 @@ int h5_dataset_writer_shrink(struct h5_dataset_writer *writer, const uint64_t *d
 		rc = shrink(writer, dims);
 	/* If elements were not cleared, they may come back when another program makes the dataset larger. The
 	 * dataset has shrunk even if this fails: then the space is lost to the file. */
-	if (!rc && !h5_dataset_writer_is_dirty(writer))
+	if (!rc && !writer->has_outer && !h5_dataset_writer_is_dirty(writer))
 		(void)h5_heap_dead_give_up(&dead, h5_tx_free_extent, writer->file);
 	h5_heap_dead_release(&dead);
 	return rc;
@@ -536,7 +532,7 @@ bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 	if (writer->apart)
 		return writer->dirty || writer->heap.count || writer->index_changed;
 	return writer->dirty || writer->heap.count || writer->added_size || writer->layout_changed ||
-	       writer->index_changed || writer->rows != writer->settled;
+	       writer->index_changed || writer->rows != writer->settled || (writer->ref && writer->has_outer);
 }
 
 /* The dataspace comes last: if something else fails, no row becomes visible that is not stored. */
@@ -544,6 +540,9 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 {
 	int rc = 0;
 
+	/* If it cannot be opened, the elements are cleared later. */
+	if (writer->has_outer)
+		(void)h5_dataset_writer_ready(writer);
 	if (!h5_dataset_writer_is_dirty(writer))
 		return 0;
 	if (writer->heap.count)

@@ -22,14 +22,12 @@ struct h5_write_ops {
 	int (*shrink)(struct h5_dataset_writer *writer, uint64_t rows);
 	/* 0: other dimensions than the first can change, too. NULL: they cannot. */
 	int (*can_reshape)(const struct h5_dataset_writer *writer);
-	/* The dataset has become smaller: what lay outside of the dimensions `now` goes. */
-	int (*cut)(struct h5_dataset_writer *writer, const uint64_t *before, const uint64_t *now);
 	/* The dataset is to become larger: all that `dims` uncovers gets the fill value. */
 	int (*uncover)(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims);
 	/* As h5_dataset_writer_peek(). NULL: nothing is ever held. */
 	int (*peek)(struct h5_dataset_writer *writer, uint8_t *data, size_t n);
-	/* Stores what is held in memory. Sets `layout` and `layout_changed` if the layout message must
-	 * change. NULL: nothing is ever held. */
+	/* Stores what is held in memory, and clears what `has_outer` tells of. Sets `layout` and
+	 * `layout_changed` if the layout message must change. NULL: nothing is ever held. */
 	int (*flush)(struct h5_dataset_writer *writer);
 	/* Sets those members of a copy of the dataset that say what the writer has stored and where, beside
 	 * its layout. All is settled. NULL: nothing to do. */
@@ -47,6 +45,10 @@ struct h5_dataset_writer {
 	bool from_no_rows;		      /* of a writer that is apart */
 	int lost; /* of a writer that is apart: why it was dropped; 0: it was not */
 	unsigned users;
+	/* The dataset has become smaller: elements outside of its dimensions, but inside of `outer`, may
+	 * still be stored. */
+	bool has_outer;
+	uint64_t outer[H5_RANK_MAX];
 	/* The rest is cleared by h5_tx_drop(): */
 	struct h5_lru_entry *ref;	  /* NULL: it was called */
 	const struct h5_dataset *dataset; /* as it was opened: for type, fill value and pipeline */

@@ -1,7 +1,9 @@
-"""shape_judge.py last|any FILE...
+"""shape_judge.py last|any|ROWS,COLUMNS FILE...
 
-libhdf5 reads each dataset of the files that tests/unit/check_shape.c has made: it has the last one of the shapes, or any, or one that is between
-two, and the elements that belong in it. Exits with 1 and says what is wrong."""
+libhdf5 reads each dataset of the files that tests/unit/check_shape.c has made: it has the last one of the shapes; any, or one that is between two;
+or the first one cut to ROWS and COLUMNS; and the elements that belong in it. Where it is one shape, libhdf5 makes the datasets of a copy larger,
+and finds the fill value there. Exits with 1 and says what is wrong."""
+import shutil
 import sys
 
 import h5py
@@ -23,9 +25,17 @@ for shape in SHAPES[1:]:
     STATES.append(resized(STATES[-1], shape))
 if sys.argv[1] == "last":
     STATES = STATES[-1:]
+elif sys.argv[1] != "any":
+    STATES = [resized(STATES[0], tuple(map(int, sys.argv[1].split(","))))]
 for path in sys.argv[2:]:
     with h5py.File(path, "r") as f:
         assert len(f) == 7, path
         for name, d in f.items():
             found = d[...]
             assert any(np.array_equal(found, state) for state in STATES), f"{path}: {name} {d.shape}: {found}"
+    if sys.argv[1] != "any":
+        with h5py.File(shutil.copy(path, path + ".larger"), "r+") as f:
+            for name, d in f.items():
+                larger = tuple(n + 22 if most is None else most for n, most in zip(d.shape, d.maxshape))
+                d.resize(larger)
+                assert np.array_equal(d[...], resized(STATES[0], larger)), f"{path}: {name} has something outside of its dimensions: {d[...]}"

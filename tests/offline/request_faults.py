@@ -118,9 +118,17 @@ NAMES = {
     "lines, rewritten": ((), put(".h5fs/lines/with few", b"7\n8\n9\n")),
     "attribute, new": ((), put(".h5fs/attrs/data/new", NUMBERS)),
     "attribute, other text": ((), put(".h5fs/attrs/with few/a1", b"other text " * 3000)),
+    "shape, more columns": ((), ("set", "columns", "h5fs.shape", "6,90")),
+    "shape, fewer columns": ((), ("set", "columns", "h5fs.shape", "6,3")),
+    "shape, more columns, filtered": ((), ("set", "columns-filtered", "h5fs.shape", "6,90")),
+    "shape, fewer columns, filtered": ((), ("set", "columns-filtered", "h5fs.shape", "6,3")),
+    "shape, fewer rows and more columns": ((), ("set", "plane", "h5fs.shape", "3,30")),
+    "shape, of both fewer": ((), ("set", "plane", "h5fs.shape", "3,5")),
 }
-# Elements are written where they are, one chunk after the other; or a file of a view changes before the name of the new one goes.
-IN_PARTS = {"punch", "write", "write to a new file", "text, appended", "json, appended", "lines, appended", "npy, moved onto"}
+# Elements are written where they are, one chunk after the other; a file of a view changes before the name of the new one goes; a dataset
+# becomes smaller before it becomes larger.
+IN_PARTS = {"punch", "write", "write to a new file", "text, appended", "json, appended", "lines, appended", "npy, moved onto",
+            "shape, fewer rows and more columns"}
 
 
 def create(path, shared=None, **options):
@@ -136,6 +144,9 @@ def make(path, options):
                 group[f"link {i}"] = h5py.SoftLink("/" + "x" * (i % 30))
         f.create_dataset("data", data=np.arange(9000).astype("u1"), maxshape=(None,), chunks=(1000,))
         f.create_dataset("filtered", data=np.arange(1200, dtype="<i4").reshape(120, 10), maxshape=(None, 10), chunks=(7, 10), compression=4)
+        for name, how in ("columns", {}), ("columns-filtered", dict(fletcher32=True)):
+            f.create_dataset(name, data=np.arange(120, dtype="u1").reshape(6, 20), maxshape=(6, None), chunks=(4, 1), **how)
+        f.create_dataset("plane", data=np.arange(120, dtype="u1").reshape(6, 20), maxshape=(None, None), chunks=(4, 3))
         f.create_dataset("log", (3,), h5py.string_dtype(), maxshape=(None,), chunks=(16,))[...] = ["a", "b" * 300, "c"]
         f.create_dataset("events", (1,), EVENT, maxshape=(None,), chunks=(7,), compression=4)[0] = ("Oslo", np.arange(9))
         for name, count in ("with few", 3), ("with eight", 8), ("with many", 20):

@@ -193,6 +193,51 @@ START_TEST(every_allocation_can_fail)
 }
 END_TEST
 
+/* Once a dataset has become smaller, that succeeds, whatever fails when it gives up elements: the next commit
+ * does that. */
+START_TEST(what_is_outside_goes_later)
+{
+	const uint64_t small[2] = {7, 8};
+	unsigned later = 0;
+	bool fired = true;
+	char prefix[128];
+
+	snprintf(prefix, sizeof prefix, "%s/small", scratch_folder());
+	for (unsigned long n = 1; fired; n += 1 + n / 8) {
+		struct crash_image image = {0};
+		uint64_t addresses[KINDS];
+		struct scratch s;
+		char path[160];
+
+		begin(&s, _i, addresses);
+		fired = false;
+		for (unsigned k = 0; k < KINDS; k++) {
+			bool now;
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = set_dims(&s, addresses[k], small);
+			fault_alloc_count(false);
+			now = fault_alloc_disarm();
+			ck_assert(!rc || (now && rc == -ENOMEM));
+			later += now && !rc;
+			fired |= now;
+			if (rc)
+				SUCCEEDS(set_dims(&s, addresses[k], small));
+		}
+		finish(&s);
+		crash_image_load(&image, s.path);
+		snprintf(path, sizeof path, "%s-%lu.h5", prefix, n);
+		crash_image_save(&image, path);
+		free(image.data);
+		scratch_release(&s);
+	}
+	ck_assert_uint_gt(later, 3 * KINDS);
+	scratch_python("tests/judge/shape_judge.py %d,%d %s-*.h5", (int)small[0], (int)small[1], prefix);
+}
+END_TEST
+
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
@@ -220,4 +265,5 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {killed_between_cells, 2})
+UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2},
+		{killed_between_cells, 2})
