@@ -61,6 +61,7 @@ static const struct {
 	{"persist", "rbotmp"},
 	{"persist_user", "rtm"},
 	{"persist_paged", "rbotmp"},
+	{"paged", "rotm"},
 	{"sparse_single", "op"},
 	{"sparse_fixed", "rbotmp"},
 	{"sparse_extensible", "rotmp"},

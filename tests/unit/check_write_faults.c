@@ -318,8 +318,9 @@ static void work(struct run *run)
 	close_all(run);
 }
 
-static const char *const files[] = {"write_faults.h5", "write_faults_old.h5", "write_faults_sparse.h5",
-				    "write_faults_image.h5", "write_faults_persist.h5"};
+static const char *const files[] = {"write_faults.h5",	       "write_faults_old.h5",
+				    "write_faults_sparse.h5",  "write_faults_image.h5",
+				    "write_faults_persist.h5", "write_faults_paged.h5"};
 enum { FILES = sizeof files / sizeof *files };
 
 /* One in fault_step() of the calls of a kind fails, in each file others, until there are no more. libhdf5
