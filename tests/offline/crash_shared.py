@@ -11,9 +11,9 @@ import subprocess
 import h5py
 import numpy
 
-from crashlib import H5FS, SEED, CrashCase, Record, Shell
+from crashlib import H5FS, SEED, CrashCase, Record, Shell, apply
 from mountlib import main
-from shared_tables import FILES, ROWS, add_growing, make
+from shared_tables import FILES, ROWS, add_growing, make, records
 
 REQUESTS = int(os.environ.get("H5FS_CRASH_REQUESTS", 30))
 APPEND = os.O_WRONLY | os.O_APPEND
@@ -114,6 +114,19 @@ class CrashShared(CrashCase):
         if re.search(r"counts \d+ uses, but there are \d+$", said, re.M):
             raise AssertionError(said)
 
+    def check_counts(self, before, events):
+        """After a kill between any two calls, the table of shared messages and its trees count the same."""
+        image, path = bytearray(before), self.file("counts.h5")
+        for i, event in enumerate(events):
+            if not event[1]:  # the file, not its journal
+                apply(image, event)
+                with open(path, "wb") as f:
+                    f.write(image)
+                try:
+                    records(path)
+                except AssertionError as error:
+                    self.fail(f"killed after call {i}: {error}")
+
     def start(self, style):
         path, pristine = self.file("f.h5"), self.file(f"{style}.h5")
         if not os.path.exists(pristine):
@@ -138,7 +151,9 @@ class CrashShared(CrashCase):
                 self.assertEqual(shell.end(), 0)
                 with open(path, "rb") as f:
                     self.look(f.read(), [model])
-                self.replay(path, before, Record(self.file("record")), history, first, chance)
+                record = Record(self.file("record"))
+                self.check_counts(before, record.events)
+                self.replay(path, before, record, history, first, chance)
 
     def one_fault(self, style, fault, n):
         """The n-th call of each request fails, and it is made again; then all is committed. Whether one has failed."""
