@@ -495,7 +495,7 @@ static int encode(struct header *h, uint8_t *data, size_t size, struct h5_filter
 
 	if (rc)
 		return rc;
-	start(&c, NULL, 0, out);
+	start(&c, data, 0, out);
 	rc = code_header(&c, h);
 	if (rc)
 		return rc;
