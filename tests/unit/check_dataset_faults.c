@@ -21,10 +21,11 @@ static int change(struct model_run *r, struct model *m, enum change what)
 {
 	const uint64_t added[] = {[APPEND] = 3, [APPEND_MANY] = 11, [GROW] = 7};
 	uint64_t rows = shrunk_rows(m, what);
-	uint8_t *data = malloc(DATA_MAX);
+	size_t n = what == OVERWRITE ? m->size : what <= APPEND_MANY ? (size_t)(added[what] * m->row) : 0;
+	uint8_t *data = malloc(n + 1);
 	int rc;
 
-	model_fill(r, data, DATA_MAX);
+	model_fill(r, data, n);
 	if (what == OVERWRITE) {
 		rc = h5_dataset_writer_write(m->writer, 0, data, m->size);
 		if (!rc)
@@ -38,7 +39,7 @@ static int change(struct model_run *r, struct model *m, enum change what)
 
 		rows = m->rows + added[what];
 		rc = what == GROW ? h5_dataset_writer_resize(m->writer, rows)
-				  : h5_dataset_writer_append(m->writer, data, added[what] * m->row);
+				  : h5_dataset_writer_append(m->writer, data, n);
 		if (!rc)
 			model_set_rows(m, rows);
 		if (!rc && what != GROW)
@@ -52,7 +53,7 @@ static struct model copy_model(const struct model *m)
 {
 	struct model copy = *m;
 
-	copy.data = memcpy(malloc(DATA_MAX), m->data, m->size);
+	copy.data = memcpy(malloc(m->size + 1), m->data, m->size);
 	return copy;
 }
 
