@@ -75,13 +75,26 @@ static inline void objects_close(struct opened *o)
 	free(o->bytes);
 }
 
+/* The first place of the bytes behind another one, or of all (NULL); NULL: none. With sanitizers memmem()
+ * looks at all memory that is left whenever it is called. */
+static inline uint8_t *objects_next(const struct opened *o, const char *bytes, size_t size, uint8_t *before)
+{
+	uint8_t *p = before ? before + 1 : o->bytes, *end = o->bytes + o->size;
+
+	while (p && (size_t)(end - p) >= size && memcmp(p, bytes, size) != 0)
+		p = memchr(p + 1, *bytes, (size_t)(end - p) - 1);
+	return p && (size_t)(end - p) >= size ? p : NULL;
+}
+
 /* The n-th place of the bytes, NULL: none. */
 static inline uint8_t *objects_find(const struct opened *o, const char *bytes, size_t size, unsigned n)
 {
-	for (uint8_t *p = o->bytes; (p = memmem(p, o->size - (size_t)(p - o->bytes), bytes, size)); p++)
-		if (!n--)
-			return p;
-	return NULL;
+	uint8_t *p = NULL;
+
+	do
+		p = objects_next(o, bytes, size, p);
+	while (p && n--);
+	return p;
 }
 
 /* What h5py says of one object: its lines, ordered by their first word. */

@@ -206,9 +206,9 @@ START_TEST(damaged_dense_storage)
 	unsigned counts[2] = {0, 0}, trees = 0;
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	uint8_t *tree;
+	uint8_t *tree = NULL;
 
-	for (unsigned i = 0; (tree = objects_find(&o, "BTHD", 4, i)); i++)
+	while ((tree = objects_next(&o, "BTHD", 4, tree)))
 		if (tree[5] == 8) {
 			tree[7] ^= 1;
 			trees++;

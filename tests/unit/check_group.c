@@ -260,9 +260,10 @@ static void check_damage(const char *name, const char *group_name, const char *s
 START_TEST(damaged_node_leaves_its_neighbours)
 {
 	struct opened o = objects_load("old");
+	uint8_t *node = NULL;
 	unsigned nodes = 0;
 
-	while (objects_find(&o, "SNOD", 4, nodes))
+	while ((node = objects_next(&o, "SNOD", 4, node)))
 		nodes++;
 	free(o.bytes);
 	ck_assert_uint_gt(nodes, 100);
@@ -292,7 +293,7 @@ START_TEST(cycle_in_the_tree)
 	uint8_t *node = NULL;
 
 	/* a node of level 1 and more: all its children are the first one */
-	for (unsigned i = 0; (node = objects_find(&o, "TREE", 4, i)); i++)
+	while ((node = objects_next(&o, "TREE", 4, node)))
 		if (node[4] == 0 && node[5] > 0)
 			for (unsigned c = 1; c < (unsigned)node[6]; c++)
 				memcpy(node + 24 + 8 + 16 * c, node + 24 + 8, 8);

@@ -314,10 +314,10 @@ START_TEST(checksums_of_continuations)
 {
 	struct opened o = objects_load("latest");
 	struct expected e = expected_open("latest");
-	uint8_t *chunk;
 	unsigned damaged = 0, good = 0;
+	uint8_t *chunk = NULL;
 
-	for (unsigned i = 0; (chunk = objects_find(&o, "OCHK", 4, i)); i++)
+	while ((chunk = objects_next(&o, "OCHK", 4, chunk)))
 		chunk[6] ^= 0x10;
 	objects_serve(&o);
 	while (expected_next(&e)) {
