@@ -11,7 +11,7 @@ struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets
 {
 	return (struct h5_writer){.begin = data,
 				  .p = data,
-				  .end = (uint8_t *)data + size,
+				  .end = data ? (uint8_t *)data + size : NULL,
 				  .size_of_offsets = size_of_offsets,
 				  .size_of_lengths = size_of_lengths};
 }

@@ -16,6 +16,7 @@ struct h5_writer {
 	bool err;
 };
 
+/* data NULL: nothing fits. */
 struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets, uint8_t size_of_lengths);
 
 /* Bytes written so far. */

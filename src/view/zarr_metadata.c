@@ -356,8 +356,11 @@ static void add_escape(struct h5_buf *out, const uint8_t *p, size_t size)
 
 void h5_zarr_add_ascii(struct h5_buf *out, const struct h5_buf *json)
 {
-	const uint8_t *p = (const uint8_t *)json->data, *plain = p, *end = p + json->size;
+	const uint8_t *p = (const uint8_t *)json->data, *plain = p, *end;
 
+	if (!json->size)
+		return;
+	end = p + json->size;
 	while (p < end) {
 		/* The text is UTF-8: our own functions have written it. */
 		size_t size = h5_utf8_sequence(p, (size_t)(end - p));

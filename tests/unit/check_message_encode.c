@@ -310,4 +310,16 @@ START_TEST(layouts_that_no_version_has)
 }
 END_TEST
 
-UNIT_MAIN("message_encode", as_libhdf5_does, numbers_of_a_group, names_of_links, layouts_that_no_version_has)
+/* Whoever looks at `data` only afterwards has written nothing. */
+START_TEST(nothing_fits_without_memory)
+{
+	struct h5_writer w = h5_writer_init(NULL, 64, 8, 8);
+
+	h5_write_u8(&w, 1);
+	ck_assert(w.err);
+	ck_assert_uint_eq(h5_writer_at(&w), 0);
+}
+END_TEST
+
+UNIT_MAIN("message_encode", nothing_fits_without_memory, as_libhdf5_does, numbers_of_a_group, names_of_links,
+	  layouts_that_no_version_has)
