@@ -24,6 +24,14 @@ coverage:
 	cd coverage && { test -f Makefile || "$(abs_srcdir)/configure" -q --enable-coverage; } && $(MAKE) && $(MAKE) coverage
 endif
 
+# make check-sanitized: all tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build below this one (contrib/install-deps test fuzz).
+# contrib/test-all runs those that reach other code than the rest.
+.PHONY: check-sanitized
+check-sanitized:
+	$(MKDIR_P) sanitized
+	cd sanitized && { test -f Makefile || "$(abs_srcdir)/configure" -q CC=clang CFLAGS='-O1 -g1' --enable-asan --enable-ubsan; } && \
+		$(MAKE) && $(MAKE) check
+
 # make suites: fio and stress-ng on mounts (contrib/install-deps test suites); what they may expect is written in the script.
 .PHONY: suites
 suites: src/h5fs
