@@ -312,7 +312,7 @@ static int begin(struct messages *m, struct h5_file *file, const struct h5_new_d
 	if (!room)
 		return h5_fail(-ENOMEM, H5_UNDEF, "a new dataset: out of memory");
 	rc = make_messages(m, how, room);
-	for (unsigned i = 0; i < m->count; i++)
+	for (unsigned i = 0; i < m->count && !rc; i++)
 		m->list[i].body = m->bodies.data + m->begin[i];
 	free(room);
 	return rc;

@@ -32,17 +32,18 @@ static int read_origin(const struct h5_io_paged *p, uint64_t offset, char *buf, 
 static int pages_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	const struct h5_io_paged *p = &((struct pages *)io)->p;
-	const struct h5_io_run *run, *end = p->runs + p->count;
+	size_t next;
 
 	*got = 0;
 	if (offset >= p->end)
 		return 0;
 	n = (size_t)h5_min(n, p->end - offset);
-	run = p->runs + h5_lower_bound(i, p->count, p->runs[i].start + p->runs[i].n <= offset);
+	next = h5_lower_bound(i, p->count, p->runs[i].start + p->runs[i].n <= offset);
 	while (*got < n) {
 		uint64_t at = offset + *got;
-		bool inside = run < end && run->start <= at;
-		uint64_t stop = inside ? run->start + run->n : run < end ? run->start : p->end;
+		const struct h5_io_run *run = next < p->count ? &p->runs[next] : NULL;
+		bool inside = run && run->start <= at;
+		uint64_t stop = inside ? run->start + run->n : run ? run->start : p->end;
 		size_t part = (size_t)h5_min(n - *got, stop - at), there;
 		char *to = (char *)buf + *got;
 		int rc = inside ? h5_io_read_some(p->pages, run->offset + (at - run->start), to, part, &there)
@@ -53,7 +54,7 @@ static int pages_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, si
 		*got += there;
 		if (there < part)
 			break;
-		run += inside;
+		next += inside;
 	}
 	return 0;
 }
