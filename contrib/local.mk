@@ -29,7 +29,7 @@ endif
 .PHONY: check-sanitized
 check-sanitized:
 	$(MKDIR_P) sanitized
-	cd sanitized && { test -f Makefile || "$(abs_srcdir)/configure" -q CC=clang CFLAGS='-O1 -g1' --enable-asan --enable-ubsan; } && \
+	cd sanitized && { test -f Makefile || "$(abs_srcdir)/configure" -q CC=clang CFLAGS='-O2 -g1' --enable-asan --enable-ubsan; } && \
 		$(MAKE) && $(MAKE) check
 
 # make suites: fio and stress-ng on mounts (contrib/install-deps test suites); what they may expect is written in the script.
