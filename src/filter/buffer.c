@@ -57,3 +57,16 @@ void h5_filter_buf_release(struct h5_filter_buf *buf)
 	free(buf->data);
 	memset(buf, 0, sizeof *buf);
 }
+
+void h5_filter_to_order(uint8_t *data, size_t size, size_t each, bool big_endian)
+{
+	if (big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+		return;
+	for (size_t at = 0; at + each <= size; at += each)
+		for (size_t i = 0; i < each / 2; i++) {
+			uint8_t byte = data[at + i];
+
+			data[at + i] = data[at + each - 1 - i];
+			data[at + each - 1 - i] = byte;
+		}
+}

@@ -5,6 +5,7 @@
 #ifndef H5_FILTER_BUFFER_H
 #define H5_FILTER_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity);
 int h5_filter_buf_grow(struct h5_filter_buf *buf, size_t more);
 /* Makes the contents a copy of the n bytes. */
 int h5_filter_buf_copy(struct h5_filter_buf *buf, const uint8_t *data, size_t n);
+/* Numbers of `each` bytes: from that order of bytes to this machine's, or back. */
+void h5_filter_to_order(uint8_t *data, size_t size, size_t each, bool big_endian);
 void h5_filter_buf_release(struct h5_filter_buf *buf); /* may run twice */
 
 /* Returns -EOVERFLOW, with a detail: the decoder of that name gives more than `limit` bytes. */

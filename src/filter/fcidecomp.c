@@ -42,19 +42,6 @@ static int fail(charls_jpegls_errc error)
 	return h5_fail(-EUCLEAN, H5_UNDEF, "fcidecomp: %s", charls_get_error_message(error));
 }
 
-/* From or to little endian. */
-static void to_order(uint8_t *data, size_t size, size_t sample)
-{
-	if (sample != 2 || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		return;
-	for (size_t at = 0; at + 2 <= size; at += 2) {
-		uint8_t first = data[at];
-
-		data[at] = data[at + 1];
-		data[at + 1] = first;
-	}
-}
-
 /* CharLS 2.4.1 can go on for ever if the data end without a marker. */
 static bool ends_with_marker(const struct h5_filter_buf *in)
 {
@@ -87,7 +74,7 @@ static int decode(charls_jpegls_decoder *decoder, const struct h5_filter_buf *in
 	if (error)
 		return fail(error);
 	out->size = (size_t)size;
-	to_order(out->data, out->size, sample);
+	h5_filter_to_order(out->data, out->size, sample, false);
 	return 0;
 }
 
@@ -219,7 +206,7 @@ int h5_fcidecomp_encode(const uint32_t *values, unsigned count, const uint8_t *d
 		return encode_samples(values, data, size, out);
 	rc = h5_filter_buf_copy(&swapped, data, size);
 	if (!rc) {
-		to_order(swapped.data, size, values[V_SAMPLE_BYTES]);
+		h5_filter_to_order(swapped.data, size, values[V_SAMPLE_BYTES], false);
 		rc = encode_samples(values, swapped.data, size, out);
 	}
 	h5_filter_buf_release(&swapped);

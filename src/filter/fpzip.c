@@ -157,7 +157,7 @@ struct model {
 	unsigned period;
 };
 
-/* All frequencies are halved. What they lack of their total then, the symbols until the next time add. */
+/* Halves all frequencies. Until the next time, each symbol adds its share of what the total then lacks. */
 static void renew(struct model *m)
 {
 	uint32_t lack = 1u << TOTAL_BITS;
@@ -287,7 +287,7 @@ static uint64_t predict_narrow(const uint64_t *neighbour)
 	return bits;
 }
 
-/* `integer`: of the number, which is encoded or decoded; predicted: that of its prediction. */
+/* `integer`: the integer of the number that is coded; `predicted`: the integer of its prediction. */
 static void code_narrow(struct coder *c, struct model *m, unsigned kept, uint64_t predicted,
 			uint64_t *integer)
 {
@@ -444,20 +444,6 @@ static bool size_of(const struct header *h, uint64_t arrays, uint64_t *size)
 	return h5_product(factors, 5, size);
 }
 
-/* From or to the order of bytes of this machine. */
-static void to_order(uint8_t *data, size_t size, size_t each, bool big_endian)
-{
-	if (big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
-		return;
-	for (size_t at = 0; at < size; at += each)
-		for (size_t i = 0; i < each / 2; i++) {
-			uint8_t byte = data[at + i];
-
-			data[at + i] = data[at + each - 1 - i];
-			data[at + each - 1 - i] = byte;
-		}
-}
-
 int h5_fpzip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
 		    struct h5_filter_buf *out, size_t limit)
 {
@@ -481,7 +467,7 @@ int h5_fpzip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	if (c.damaged)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "fpzip: bad data, or truncated");
 	out->size = (size_t)size;
-	to_order(out->data, out->size, bytes_of(&h), is_big_endian(values, count));
+	h5_filter_to_order(out->data, out->size, bytes_of(&h), is_big_endian(values, count));
 	return 0;
 }
 
@@ -521,7 +507,7 @@ int h5_fpzip_encode(const uint32_t *values, unsigned count, const uint8_t *data,
 			size, (uintmax_t)h.side[2], (uintmax_t)h.side[1], (uintmax_t)h.side[0], bytes_of(&h));
 	rc = h5_filter_buf_copy(&copy, data, size);
 	if (!rc) {
-		to_order(copy.data, size, bytes_of(&h), is_big_endian(values, count));
+		h5_filter_to_order(copy.data, size, bytes_of(&h), is_big_endian(values, count));
 		rc = encode(&h, copy.data, size, out);
 	}
 	h5_filter_buf_release(&copy);

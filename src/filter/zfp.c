@@ -82,20 +82,6 @@ static int bound(const struct zfp *z, size_t stored, size_t *bytes)
 	return 0;
 }
 
-/* The decoded numbers have the byte order of this machine. */
-static void to_order(uint8_t *data, size_t size, size_t each, bool big_endian)
-{
-	if (big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
-		return;
-	for (size_t at = 0; at < size; at += each)
-		for (size_t i = 0; i < each / 2; i++) {
-			uint8_t byte = data[at + i];
-
-			data[at + i] = data[at + each - 1 - i];
-			data[at + each - 1 - i] = byte;
-		}
-}
-
 static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
 	size_t room = 0, got;
@@ -119,7 +105,7 @@ static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filte
 	/* zfp's position is behind the last word that it needed. */
 	if (!got || got > in->size + stream_word_bits / CHAR_BIT - 1)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: bad data, or truncated");
-	to_order(out->data, out->size, zfp_type_size(zfp_field_type(z->field)), z->big_endian);
+	h5_filter_to_order(out->data, out->size, zfp_type_size(zfp_field_type(z->field)), z->big_endian);
 	return 0;
 }
 
