@@ -305,7 +305,7 @@ int h5_chunked_cut(struct h5_dataset_writer *writer)
 	memcpy(now, writer->dataset->space.dims, sizeof now);
 	now[0] = writer->rows;
 	rc = walk(writer, now, writer->outer, false, give_up_outside, now);
-	writer->has_outer = rc;
+	writer->is_cut = !rc;
 	return rc;
 }
 

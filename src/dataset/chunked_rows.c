@@ -458,7 +458,7 @@ static int chunked_flush(struct h5_dataset_writer *writer)
 
 	if (state->unclean)
 		(void)clean(writer);
-	if (writer->has_outer)
+	if (h5_dataset_writer_is_to_cut(writer))
 		(void)h5_chunked_cut(writer);
 	rc = h5_chunked_release(writer, false);
 	if (!rc)

@@ -78,10 +78,12 @@ static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 	/* The dimensions are there, so the rest is to be done even if nobody waits for it. If it fails, it is
 	 * tried again whenever the dataset is settled. */
 	h5_interrupt_begin(NULL, NULL);
-	memcpy(writer->outer, before, sizeof before);
+	for (unsigned i = 0; i < H5_RANK_MAX; i++)
+		writer->outer[i] = writer->has_outer ? h5_max(writer->outer[i], before[i]) : before[i];
 	writer->has_outer = true;
-	if (!reopen(writer) && !h5_dataset_writer_settle(writer) && commit(writer))
-		writer->has_outer = true;
+	writer->is_cut = false;
+	if (!reopen(writer) && !h5_dataset_writer_settle(writer))
+		(void)commit(writer);
 	return 0;
 }
 

@@ -157,6 +157,8 @@ static void drop_participant(struct h5_tx_participant *participant)
 
 	if (writer->apart)
 		writer->lost = participant->failure ? participant->failure : -EIO;
+	if (writer->is_cut && !participant->uncommitted)
+		writer->has_outer = false;
 	clear(writer);
 }
 
@@ -445,7 +447,7 @@ int h5_dataset_writer_shrink(struct h5_dataset_writer *writer, const uint64_t *d
 		rc = shrink(writer, dims);
 	/* If elements were not cleared, they may come back when another program makes the dataset larger. The
 	 * dataset has shrunk even if this fails: then the space is lost to the file. */
-	if (!rc && !writer->has_outer && !h5_dataset_writer_is_dirty(writer))
+	if (!rc && !h5_dataset_writer_is_to_cut(writer) && !h5_dataset_writer_is_dirty(writer))
 		(void)h5_heap_dead_give_up(&dead, h5_tx_free_extent, writer->file);
 	h5_heap_dead_release(&dead);
 	return rc;
@@ -532,7 +534,8 @@ bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 	if (writer->apart)
 		return writer->dirty || writer->heap.count || writer->index_changed;
 	return writer->dirty || writer->heap.count || writer->added_size || writer->layout_changed ||
-	       writer->index_changed || writer->rows != writer->settled || (writer->ref && writer->has_outer);
+	       writer->index_changed || writer->rows != writer->settled ||
+	       (writer->ref && h5_dataset_writer_is_to_cut(writer));
 }
 
 /* The dataspace comes last: if something else fails, no row becomes visible that is not stored. */
@@ -541,7 +544,7 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 	int rc = 0;
 
 	/* If it cannot be opened, the elements are cleared later. */
-	if (writer->has_outer)
+	if (h5_dataset_writer_is_to_cut(writer))
 		(void)h5_dataset_writer_ready(writer);
 	if (!h5_dataset_writer_is_dirty(writer))
 		return 0;

@@ -26,7 +26,7 @@ struct h5_write_ops {
 	int (*uncover)(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims);
 	/* As h5_dataset_writer_peek(). NULL: nothing is ever held. */
 	int (*peek)(struct h5_dataset_writer *writer, uint8_t *data, size_t n);
-	/* Stores what is held in memory, and clears what `has_outer` tells of. Sets `layout` and
+	/* Stores what is held in memory, and clears what `has_outer` tells of (`is_cut`). Sets `layout` and
 	 * `layout_changed` if the layout message must change. NULL: nothing is ever held. */
 	int (*flush)(struct h5_dataset_writer *writer);
 	/* Sets those members of a copy of the dataset that say what the writer has stored and where, beside
@@ -46,7 +46,7 @@ struct h5_dataset_writer {
 	int lost; /* of a writer that is apart: why it was dropped; 0: it was not */
 	unsigned users;
 	/* The dataset has become smaller: elements outside of its dimensions, but inside of `outer`, may
-	 * still be stored. */
+	 * still be stored in what is committed. */
 	bool has_outer;
 	uint64_t outer[H5_RANK_MAX];
 	/* The rest is cleared by h5_tx_drop(): */
@@ -61,6 +61,7 @@ struct h5_dataset_writer {
 	bool gathers;		   /* such elements gather in `added` */
 	uint8_t *added;		   /* owned: whole rows of such elements, behind the others: added_rows.c */
 	size_t added_size, added_capacity; /* bytes */
+	bool is_cut; /* what `has_outer` tells of is cleared, but perhaps not committed */
 	const struct h5_write_ops *ops;
 	struct h5_layout layout; /* as the message is to be */
 	bool layout_changed;	 /* the message is not so yet */
@@ -72,6 +73,11 @@ struct h5_dataset_writer {
 	uint64_t settled;	 /* dimension 0 in the dataspace message */
 	void *state;		 /* the layout's */
 };
+
+static inline bool h5_dataset_writer_is_to_cut(const struct h5_dataset_writer *writer)
+{
+	return writer->has_outer && !writer->is_cut;
+}
 
 /* ---- writer.c ---- */
 
