@@ -25,7 +25,7 @@ coverage:
 endif
 
 # make check-sanitized: all tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build below this one (contrib/install-deps test fuzz).
-# contrib/test-all runs those that reach other code than the rest.
+# contrib/test-all runs only some of them.
 .PHONY: check-sanitized
 check-sanitized:
 	$(MKDIR_P) sanitized

@@ -84,10 +84,10 @@ static bool is_lossy(const struct h5_pipeline *pipeline)
 	return false;
 }
 
-/* What is read is not what was written. */
+/* A read need not return the bytes that were written. */
 static bool is_changed(const struct h5_dataset *dataset)
 {
-	/* What is written to text is shown in another form. */
+	/* The mount shows text in a form of its own. */
 	bool changed = !h5_datatype_is_fixed(dataset->type) || is_lossy(&dataset->pipeline);
 
 	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)

@@ -310,7 +310,7 @@ START_TEST(layouts_that_no_version_has)
 }
 END_TEST
 
-/* Whoever looks at `data` only afterwards has written nothing. */
+/* A caller may ask malloc() for `data` and look at the result only in the end. */
 START_TEST(nothing_fits_without_memory)
 {
 	struct h5_writer w = h5_writer_init(NULL, 64, 8, 8);
