@@ -7,13 +7,14 @@ import numpy
 from processes import timed
 
 DATASETS = 100  # in each group
+BYTES = 160  # of each dataset
 ATTRIBUTES = 8  # of each group
 
 
 def make_datasets(path, count):
     with h5py.File(path, "w") as f:
         for i in range(count):
-            f[f"group{i // DATASETS}/dataset{i}"] = numpy.arange(20.0)
+            f[f"group{i // DATASETS}/dataset{i}"] = numpy.arange(BYTES / 8)
 
 
 def make_attributes(path, groups):
@@ -30,31 +31,38 @@ def in_mount(bench, path, command, count):
         return count / timed("sh", "-c", f"cd '{m.path}' && {command}")
 
 
+def in_bare(bench, tree, command, count):
+    """The same of a bare daemon's tree."""
+    with bench.bare_tree(**tree) as m:
+        return count / timed("sh", "-c", f"cd '{m.path}' && {command}")
+
+
 def dumped(path, count, *options):
     return count / timed("h5dump", *options, path)
 
 
-def cat(bench):
+def read_all(bench, command, libhdf5):
+    """libhdf5: its side, of a path and the number of datasets."""
     path, count = bench.data.file("small_datasets.h5"), bench.data.small_files
-    return bench.interleave({"h5fs": lambda: in_mount(bench, path, "find . -type f -print0 | xargs -0 cat", count),
-                             "libhdf5": lambda: count / bench.h5py("all", path)})
+    tree = {"directories": count // DATASETS, "files": DATASETS, "size": BYTES}
+    return bench.interleave({"h5fs": lambda: in_mount(bench, path, command, count), "libhdf5": lambda: libhdf5(path, count),
+                             "limit": lambda: in_bare(bench, tree, command, count)})
+
+
+def cat(bench):
+    return read_all(bench, "find . -type f -print0 | xargs -0 cat", lambda path, count: count / bench.h5py("all", path))
 
 
 def tar(bench):
-    path, count = bench.data.file("small_datasets.h5"), bench.data.small_files
-    return bench.interleave({"h5fs": lambda: in_mount(bench, path, "tar cf - . | cat", count), "libhdf5": lambda: dumped(path, count)})
+    return read_all(bench, "tar cf - . | cat", dumped)
 
 
 def getfattr(bench):
     path, groups = bench.data.file("small_attributes.h5"), bench.data.small_files // 5
     count, command = groups * ATTRIBUTES, "getfattr -R -d ."
-
-    def in_bare():
-        with bench.bare_tree(groups, ATTRIBUTES) as m:
-            return count / timed("sh", "-c", f"cd '{m.path}' && {command}")
-
-    return bench.interleave({"h5fs": lambda: in_mount(bench, path, command, count),
-                             "libhdf5": lambda: dumped(path, count, "-A"), "limit": in_bare})
+    tree = {"directories": groups, "attributes": ATTRIBUTES}
+    return bench.interleave({"h5fs": lambda: in_mount(bench, path, command, count), "libhdf5": lambda: dumped(path, count, "-A"),
+                             "limit": lambda: in_bare(bench, tree, command, count)})
 
 
 def appended(bench, dtype, row, write):
