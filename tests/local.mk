@@ -68,6 +68,7 @@ UNIT_TESTS = \
 	tests/unit/check_rare \
 	tests/unit/check_pipeline \
 	tests/unit/check_pool \
+	tests/unit/check_progress \
 	tests/unit/check_read_faults \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \

@@ -301,6 +301,16 @@ class MountCase(unittest.TestCase):
     def file(self, *names):
         return os.path.join(self.folder, *names)
 
+    def disk(self, kind="tmpfs", options="size=1M"):
+        """A folder with a file system of its own, which is small: there until the test ends."""
+        if os.geteuid():
+            self.skipTest("only root mounts file systems")
+        path = self.file("disk")
+        os.mkdir(path)
+        subprocess.run(["mount", "-t", kind, "-o", options, "none", path], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", path], check=True)
+        return path
+
     def assertErrno(self, number, function, *arguments):
         with self.assertRaises(OSError) as caught:
             function(*arguments)

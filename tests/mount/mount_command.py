@@ -436,10 +436,7 @@ class Statuses(Command):
         self.assertEqual(read(path), before)
 
     def test_what_was_written_last_is_lost(self):
-        disk = self.at("disk")
-        os.mkdir(disk)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", disk], check=True)
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        disk = self.disk()
         path = os.path.join(disk, "data.h5")
         with h5py.File(path, "w", libver="v110") as f:
             f.create_dataset("rows", (0, 1000), "u1", maxshape=(None, 1000), chunks=(100, 1000))

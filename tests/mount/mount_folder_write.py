@@ -350,10 +350,7 @@ class Files(Case):
 
     def test_changes_that_a_closing_loses(self):
         """For want of space: the log, fsync and the exit status tell."""
-        disk = self.file("disk")
-        os.mkdir(disk)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", disk], check=True)
-        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        disk = self.disk()
         shutil.copy(self.at("1.h5"), disk)
         with Mount(disk, "-f", options="rw") as m:
             folder = m.open("", os.O_RDONLY)

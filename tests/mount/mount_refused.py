@@ -68,10 +68,7 @@ class Refused(WriteCase):
         return {number for number in told if number}
 
     def test_a_full_disk(self):
-        disk = self.file("disk")
-        os.mkdir(disk)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "h5fs-test", disk], check=True)
-        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        disk = self.disk()
         path, expected = self.make(disk), self.content()
         with Mount(path, "-f", options="rw") as m:
             expected["deflated"] = numpy.append(FIRST, NOISE[:10])

@@ -148,6 +148,15 @@ class Trees(Prefix):
             self.assertEqual(read(m.at("wanted.data/a/x")), numbers(1))
             self.assertTrue(os.path.isfile(m.at("big")))
 
+    def test_a_folder_hides_an_object_of_its_name(self):
+        make(self.at("run/both/x.h5"), 1)
+        parts = "<Contents><Key>run/both</Key><ETag>e</ETag><Size>5</Size></Contents>", "<CommonPrefixes><Prefix>run/both/</Prefix></CommonPrefixes>"
+        with self.serve(keys=KEYS) as server:
+            for items in parts, parts[::-1]:
+                with self.mount(server) as m:
+                    server.on(self.LIST + ".*both", listing("".join(items)), times=None)
+                    self.assertTrue(os.path.isdir(m.at("both")))
+
     def test_keys_that_are_no_names(self):
         objects = {"run/a": b"an object", "run/a/b": b"in the folder", "run/": b"", "run/x//y": b"1", "run//z": b"2", "run/./p": b"3", "run/../q": b"4",
                    "run/..": b"5", "run/.": b"6", "run/" + "l" * 256: b"7", "run/" + "l" * 255: b"long", "run/empty/": b"", "run/ space ": b"8",
@@ -288,7 +297,9 @@ class Faults(Prefix):
             self.assertEqual(read(m.at("good.h5/a/x")), numbers(1))
             with server.away():
                 self.until(lambda: fails(os.listdir, m.path) == errno.EIO)
-                self.assertErrno(errno.EIO, os.stat, m.at("sick.h5"))
+                # Each look-up asks for the one name, until there are so many that the listing is asked for.
+                for name in "sick.h5", "secret.h5", "damaged.h5":
+                    self.assertErrno(errno.EIO, os.stat, m.at(name))
             self.until(lambda: read_or_none(m.at("sick.h5/a/x")) == numbers(1))
             self.assertEqual(len(os.listdir(m.path)), 5)
 

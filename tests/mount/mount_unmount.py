@@ -52,15 +52,6 @@ class Case(MountCase):
         with open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def disk(self):
-        if os.geteuid():
-            self.skipTest("only root mounts file systems")
-        path = self.file("disk")
-        os.mkdir(path)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", path], check=True)
-        self.addCleanup(subprocess.run, ["umount", "-l", path], check=True)
-        return path
-
 
 class Unmount(Case):
     def test_closed(self):

@@ -542,6 +542,47 @@ START_TEST(written_and_removed)
 }
 END_TEST
 
+/* ---- rows that gather ---- */
+
+/* If they cannot be stored, the last ones are not taken, and the others wait. */
+START_TEST(rows_that_gather_and_cannot_be_stored)
+{
+	enum { ELEMENT = 16, GATHERED = 1 << 16 };
+	static const uint8_t none[GATHERED];
+	struct kind kind = {"words", "vlen str", 1, {0}, {INF}, {16}, "", 'k', "earray", false};
+	struct h5_dataset_writer *writer;
+	const struct h5_dataset *dataset;
+	struct fault_io fault = {0};
+	struct h5_lru_entry *ref;
+	struct h5_new_dataset how;
+	struct h5_datatype *type;
+	struct scratch s;
+	uint64_t address;
+
+	begin(&s, true, &fault);
+	describe(&kind, &how, &type);
+	SUCCEEDS(h5_dataset_create(s.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(name_it(&s, kind.name, address));
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_append(writer, none, GATHERED - ELEMENT));
+	fault_io_arm(&fault, 1);
+	fault.error = -ENOSPC;
+	ck_assert_int_eq(h5_dataset_writer_append(writer, none, ELEMENT), -ENOSPC);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert_uint_eq(h5_dataset_writer_size(writer), GATHERED - ELEMENT);
+	SUCCEEDS(h5_dataset_writer_append(writer, none, ELEMENT));
+	ck_assert_uint_eq(h5_dataset_writer_size(writer), GATHERED);
+	h5_dataset_writer_put(writer);
+	commit(&s);
+	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, GATHERED);
+	h5_file_put(s.file, ref);
+	scratch_release(&s);
+}
+END_TEST
+
 /* After a kill each name leads to a sound dataset. */
 START_TEST(killed_between_cells)
 {
@@ -596,4 +637,4 @@ END_TEST
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
 		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 2},
-		{chunks_are_chosen, 1})
+		{chunks_are_chosen, 1}, {rows_that_gather_and_cannot_be_stored, 1})

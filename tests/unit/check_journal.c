@@ -319,6 +319,11 @@ START_TEST(only_where_there_is_none)
 	ck_assert(scene_exists(SCENE_JOURNAL));
 	scene.place.name = "no such directory/" SCENE_JOURNAL;
 	ck_assert_int_eq(h5_journal_create(&scene.place, false, &journal), -ENOENT);
+	scene.place.name = "another";
+	scene.place.beside = -1; /* no folder for a link that leads to it */
+	scene.place.pointer = scene.place.path = "link";
+	ck_assert_int_eq(h5_journal_create(&scene.place, false, &journal), -EBADF);
+	ck_assert(!scene_exists("another"));
 }
 END_TEST
 
