@@ -78,7 +78,6 @@ static int add_uses(struct h5_checker *checker, uint64_t address)
 	static const struct h5_use_visits visits = {add_type, add_shared};
 	int rc = h5_object_uses(checker->file, address, &visits, checker);
 
-	checker->uncounted |= rc != 0;
 	/* If the object is damaged, this would only tell so again. */
 	if (had_findings && (rc == -EUCLEAN || rc == -ENOTSUP))
 		return 0;

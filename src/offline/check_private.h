@@ -36,7 +36,6 @@ struct h5_checker {
 	struct h5_check_walk walk;
 	struct h5_check_values values;
 	struct h5_usage usage;
-	bool uncounted; /* not all uses of committed datatypes and shared messages were found */
 	struct h5_check_shared shared;
 };
 

@@ -90,7 +90,7 @@ int h5_check_shared_counts(struct h5_checker *checker)
 {
 	const struct h5_check *check = checker->check;
 
-	if (check->damaged || check->unknown || checker->uncounted || checker->usage.incomplete)
+	if (check->damaged || check->unknown || checker->usage.incomplete)
 		return 0;
 	checker->path = "(shared messages)";
 	if (checker->shared.count)

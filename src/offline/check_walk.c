@@ -97,7 +97,7 @@ void h5_check_set_count(struct h5_check_walk *walk, uint32_t count)
 int h5_check_counts(struct h5_checker *checker)
 {
 	const struct h5_check *check = checker->check;
-	bool all = !check->damaged && !check->unknown && !checker->uncounted && !checker->usage.incomplete;
+	bool all = !check->damaged && !check->unknown && !checker->usage.incomplete;
 	int rc = 0;
 
 	for (const struct h5_check_found *found = checker->walk.first; found && !rc; found = found->next) {

@@ -27,6 +27,7 @@ static int read_file(struct vfs_scene *scene, const char *name, uint8_t bytes[GO
 	h5_interrupt_begin(NULL, scene->vfs);
 	h5_interrupt_bound(work_limit);
 	h5_error_clear();
+	ck_assert_str_eq(h5_error_last()->text, "");
 	SUCCEEDS(vfs_scene_find(scene, name, &node));
 	SUCCEEDS(h5_vfs_getattr(scene->vfs, node, &st));
 	rc = h5_vfs_open_file(scene->vfs, node, O_RDONLY, &handle);

@@ -17,7 +17,7 @@ struct piece {
 	uint8_t bytes[EACH];
 	uint64_t size;
 	int write_error, resize_error, sync_error;
-	bool is_open;
+	bool is_open, is_unlocked;
 };
 
 struct scene {
@@ -77,7 +77,7 @@ static int piece_stat(struct h5_io *io, struct h5_io_stat *st)
 				  .end = piece->size,
 				  .inode = piece->number + 1,
 				  .links = 1,
-				  .locked = true};
+				  .locked = !piece->is_unlocked};
 	return 0;
 }
 
@@ -435,6 +435,12 @@ START_TEST(locks_and_identities)
 	begin(&s, 3, 50);
 	ck_assert_int_eq(h5_io_stat(s.io, &st), 0);
 	ck_assert(st.locked);
+	for (unsigned i = 0; i < 3; i++) {
+		s.pieces[i].is_unlocked = true;
+		ck_assert_int_eq(h5_io_stat(s.io, &st), 0);
+		ck_assert(!st.locked);
+		s.pieces[i].is_unlocked = false;
+	}
 	write_bytes(&s, 300, 1, 0);
 	for (unsigned i = 0; i < 4; i++)
 		ck_assert(h5_io_members_have(s.io, 0, i + 1));
