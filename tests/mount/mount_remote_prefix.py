@@ -150,9 +150,12 @@ class Trees(Prefix):
 
     def test_a_folder_hides_an_object_of_its_name(self):
         make(self.at("run/both/x.h5"), 1)
+        write(self.at("run/both-and"), b"comes before it")
         parts = "<Contents><Key>run/both</Key><ETag>e</ETag><Size>5</Size></Contents>", "<CommonPrefixes><Prefix>run/both/</Prefix></CommonPrefixes>"
         with self.serve(keys=KEYS) as server:
             for items in parts, parts[::-1]:
+                with self.mount(server) as m:
+                    self.assertTrue(os.path.isdir(m.at("both")))
                 with self.mount(server) as m:
                     server.on(self.LIST + ".*both", listing("".join(items)), times=None)
                     self.assertTrue(os.path.isdir(m.at("both")))
@@ -295,6 +298,7 @@ class Faults(Prefix):
     def test_a_network_that_goes_away(self):
         with self.serve(keys=KEYS) as server, self.mount(server, options="," + AGAIN) as m:
             self.assertEqual(read(m.at("good.h5/a/x")), numbers(1))
+            self.assertEqual(len(os.listdir(m.path)), 5)
             with server.away():
                 self.until(lambda: fails(os.listdir, m.path) == errno.EIO)
                 # Each look-up asks for the one name, until there are so many that the listing is asked for.

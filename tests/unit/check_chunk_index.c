@@ -50,11 +50,21 @@ static int visit(void *arg, const struct h5_chunk *chunk)
 	return 0;
 }
 
+/* Of so many visits the last one fails. */
+static int fail_at_last(void *arg, const struct h5_chunk *chunk)
+{
+	uint64_t *left = arg;
+
+	(void)chunk;
+	ck_assert_uint_gt(*left, 0);
+	return --*left ? 0 : -ECANCELED;
+}
+
 static void check_listed(struct fixture *f)
 {
 	const char *name = f->name;
 	struct walked w = {.fixture = f};
-	uint64_t scaled[H5_RANK_MAX] = {0}, found = 0;
+	uint64_t scaled[H5_RANK_MAX] = {0}, found = 0, left;
 	struct opened o;
 
 	open_file(&o, f);
@@ -80,6 +90,10 @@ static void check_listed(struct fixture *f)
 	ck_assert_int_eq(h5_chunk_index_walk(o.index, visit, &w), 0);
 	ck_assert_uint_eq(w.known, f->count);
 	ck_assert_msg(w.all == f->count, "%s: walked %ju chunks of %zu", name, (uintmax_t)w.all, f->count);
+	/* A visit that fails is the last one. */
+	left = (f->count + 1) / 2;
+	if (left)
+		ck_assert_int_eq(h5_chunk_index_walk(o.index, fail_at_last, &left), -ECANCELED);
 	close_index(&o);
 }
 

@@ -1,5 +1,6 @@
 /* What the daemon asks its fetcher for, and when: the test is the fetcher. */
 #include "base/checked.h"
+#include "base/error.h"
 #include "io/remote.h"
 #include "io/remote_cells.h"
 #include "unit.h"
@@ -380,9 +381,57 @@ START_TEST(a_file_that_has_changed_is_asked_for_no_more)
 }
 END_TEST
 
-UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
-	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
-	  each_connection_has_a_request, a_window_is_for_all_connections, metadata_bring_what_is_around_them,
-	  less_is_around_metadata_if_that_is_much, metadata_far_apart_come_alone,
-	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+/* ---- a fetcher that is not sound, and the end ---- */
+
+/* What it says is cut where the room for it ends. */
+START_TEST(a_text_without_an_end)
+{
+	struct h5_remote_reply reply = {.code = -EIO};
+	const char *text;
+	uint8_t byte;
+
+	begin(&scene, 100 * MIB, 64 * MIB);
+	want_every(&scene, 10 * MIB, 0, 1, 1, H5_WANTED_NOW);
+	ck_assert_uint_eq(scene.count, 1);
+	reply.id = scene.log[0].id;
+	memset(reply.text, 'x', sizeof reply.text);
+	ck_assert_int_eq(send(scene.end.fd, &reply, sizeof reply, MSG_NOSIGNAL), sizeof reply);
+	ck_assert_int_eq(h5_io_read(scene.io, 10 * MIB, &byte, 1), -EIO);
+	text = strstr(h5_error_last()->text, "xxx");
+	ck_assert_ptr_nonnull(text);
+	ck_assert_uint_eq(strlen(text), sizeof reply.text - 1);
+	ck_assert_uint_eq(strspn(text, "x"), sizeof reply.text - 1);
+	end(&scene);
+}
+END_TEST
+
+static void *read_a_byte(void *arg)
+{
+	const struct scene *s = arg;
+	uint8_t byte;
+
+	return (void *)(intptr_t)h5_io_read(s->io, 10 * MIB, &byte, 1);
+}
+
+/* Whoever waits for bytes then waits no longer. */
+START_TEST(the_daemon_ends_the_link)
+{
+	pthread_t reader;
+	void *rc;
+
+	begin(&scene, 100 * MIB, 64 * MIB);
+	ck_assert_int_eq(pthread_create(&reader, NULL, read_a_byte, &scene), 0);
+	ck_assert(take(&scene, 0));
+	h5_remote_end(scene.link);
+	ck_assert_int_eq(pthread_join(reader, &rc), 0);
+	ck_assert_int_eq((int)(intptr_t)rc, -EIO);
+	end(&scene);
+}
+END_TEST
+
+UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, extents_are_joined_over_small_gaps,
+	  long_extents_are_cut_without_small_rests, small_reads_bring_their_block_and_large_ones_themselves,
+	  reading_in_order_asks_once, each_connection_has_a_request, a_window_is_for_all_connections,
+	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
+	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
