@@ -29,6 +29,8 @@ enum {
 	BRIEF_READ = 1 << 14,  /* bytes of the largest read that counts as brief */
 	BRIEF_WRITE = 1 << 14, /* and of the largest write */
 	LOOK_OUT = 50000,      /* nanoseconds that a thread polls for the next request before it sleeps */
+	IN_VAIN = 4,	       /* times that it has polled in vain before it does so rarely: */
+	RARELY = 64,	       /* after one request of so many */
 	AGAIN = 10000000,      /* nanoseconds between two WAKE signals to a thread */
 	SECOND = 1000000000,
 };
@@ -40,6 +42,8 @@ struct server {
 	pthread_t thread;
 	struct fuse_buf buf;	    /* mem is owned */
 	bool leads;		    /* it waits for requests, or works on a brief one */
+	unsigned in_vain;	    /* so many times in a row it has polled for a request that did not come */
+	unsigned passed;	    /* so many requests have come since */
 	bool ended;		    /* lock: to be joined */
 	struct server *prev, *next; /* lock: in loop->servers */
 };
@@ -213,19 +217,35 @@ static void join_ended(struct loop *l)
 	}
 }
 
-/* A program that has got a brief answer often asks the next thing at once. To sleep and wake up again would
- * take longer than all else, so this polls for a moment. */
-static void look_out(struct fuse_session *session)
+/* True: there is a request. Polls for a moment. */
+static bool is_next_there(struct fuse_session *session)
 {
 	struct pollfd fd = {.fd = fuse_session_fd(session), .events = POLLIN};
 	struct timespec begin, now;
+	bool there;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		sched_yield(); /* so that the program that was answered can run */
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (!poll(&fd, 1, 0) &&
+		there = poll(&fd, 1, 0);
+	} while (!there &&
 		 (int64_t)(now.tv_sec - begin.tv_sec) * SECOND + now.tv_nsec - begin.tv_nsec < LOOK_OUT);
+	return there;
+}
+
+/* A program that has got a brief answer often asks the next thing at once. To sleep and wake up again would
+ * take longer than all else, so this polls first. A program that needs longer would only be slowed down, as
+ * both processors may be one core. */
+static void look_out(struct server *s)
+{
+	if (s->in_vain >= IN_VAIN && ++s->passed < RARELY)
+		return;
+	s->passed = 0;
+	if (is_next_there(s->loop->session))
+		s->in_vain = 0;
+	else if (s->in_vain < IN_VAIN)
+		s->in_vain++;
 }
 
 /* Waits for requests and answers them as long as they are brief. It answers the first one that is not after
@@ -243,7 +263,7 @@ static bool lead(struct server *s, int *error)
 			h5_serve_others();
 		fuse_session_process_buf(session, &s->buf);
 		if (s->leads)
-			look_out(session);
+			look_out(s);
 	}
 	return true;
 }
