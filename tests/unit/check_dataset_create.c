@@ -583,18 +583,34 @@ START_TEST(rows_that_gather_and_cannot_be_stored)
 }
 END_TEST
 
-/* After a kill each name leads to a sound dataset. */
+/* After a kill each name leads to a sound dataset: a new one, or (`_i` from 2 on) one that was being defined
+ * anew. */
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
 	struct crash_image image = {0};
+	uint64_t addresses[KINDS];
 	char prefix[128];
 	struct scratch s;
 
-	begin(&s, _i, &record);
+	begin(&s, _i % 2, &record);
+	for (unsigned k = 0; _i >= 2 && k < KINDS; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+
+		describe(&kinds[(k + 7) % KINDS], &how, &type);
+		SUCCEEDS(h5_dataset_create(s.file, &how, &addresses[k]));
+		SUCCEEDS(name_it(&s, kinds[k].name, addresses[k]));
+		h5_datatype_free(type);
+	}
+	commit(&s);
 	crash_image_load(&image, s.path);
+	fault_io_release(&record);
 	for (unsigned k = 0; k < KINDS; k++)
-		make(&s, &kinds[k], true);
+		if (_i >= 2)
+			SUCCEEDS(define(&s, &kinds[k], addresses[k]));
+		else
+			make(&s, &kinds[k], true);
 	commit(&s);
 	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 1);
@@ -636,5 +652,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
-		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 2},
+		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 4},
 		{chunks_are_chosen, 1}, {rows_that_gather_and_cannot_be_stored, 1})
