@@ -2,6 +2,7 @@
  * tests/header_edit_judge.py. */
 #include "base/error.h"
 #include "change/object_header_edit.h"
+#include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "format/dataspace.h"
 #include "format/layout.h"
@@ -323,5 +324,84 @@ START_TEST(headers_that_are_not_to_be_changed)
 }
 END_TEST
 
-UNIT_MAIN("header_edit", version_1, version_2, user_block, what_cannot_be_replaced, shared_messages,
-	  headers_that_are_not_to_be_changed)
+/* The flags of the message of an unknown type, whose body is as it was. */
+static uint8_t flags_of_unknown(const struct scratch *s, uint64_t address)
+{
+	static const char body[] = "unknown message.";
+	struct h5_header header;
+	uint8_t flags = 0;
+	unsigned count = 0;
+
+	SUCCEEDS(h5_header_load(s->file, address, &header));
+	for (unsigned i = 0; i < header.count; i++)
+		if (header.messages[i].type == 0x77) {
+			ck_assert_uint_ge(header.messages[i].size, strlen(body));
+			ck_assert_mem_eq(header.messages[i].data, body, strlen(body));
+			flags = header.messages[i].flags;
+			count++;
+		}
+	ck_assert_uint_eq(count, 1);
+	h5_header_release(&header);
+	return flags;
+}
+
+static int patch_it(struct scratch *s, uint64_t address)
+{
+	size_t n;
+	uint8_t *body = scratch_message(s, address, H5_MSG_DATASPACE, &n);
+	int rc;
+
+	body[n - 8]++; /* the last dimension */
+	rc = update(s, address, H5_MSG_DATASPACE, body, n);
+	free(body);
+	return rc;
+}
+
+static int insert_into_it(struct scratch *s, uint64_t address)
+{
+	const struct h5_new_message comment = {
+		.type = H5_MSG_COMMENT, .body = (const uint8_t *)"changed", .size = 8};
+
+	return h5_header_insert(s->file, address, &comment);
+}
+
+static int count_a_link_more(struct scratch *s, uint64_t address)
+{
+	return h5_header_set_references(s->file, address, 2);
+}
+
+/* Messages that ask for it say that a program has changed the object that does not know them. */
+START_TEST(changes_by_who_does_not_know_all)
+{
+	static int (*const changes[])(struct scratch *, uint64_t) = {patch_it, insert_into_it,
+								     count_a_link_more};
+	static const struct {
+		const char *name;
+		uint8_t flags;
+	} cases[] = {{"unknown1_00", 0},    {"unknown2_00", 0},	   {"unknown1_04", 4},
+		     {"unknown2_04", 4},    {"unknown1_10", 0x30}, {"unknown2_10", 0x30},
+		     {"unknown1_40", 0x40}, {"unknown2_40", 0x40}};
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+
+	for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
+		begin(&s, &fault, "rare_headers");
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			ck_assert(find(&s, cases[i].name, &address));
+			SUCCEEDS(changes[c](&s, address));
+			ck_assert_msg(flags_of_unknown(&s, address) == cases[i].flags, "%zu %s", c,
+				      cases[i].name);
+		}
+		SUCCEEDS(h5_tx_commit(s.file));
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			ck_assert(find(&s, cases[i].name, &address));
+			ck_assert_uint_eq(flags_of_unknown(&s, address), cases[i].flags);
+		}
+		end(&s, &fault);
+	}
+}
+END_TEST
+
+UNIT_MAIN("header_edit", changes_by_who_does_not_know_all, version_1, version_2, user_block,
+	  what_cannot_be_replaced, shared_messages, headers_that_are_not_to_be_changed)
