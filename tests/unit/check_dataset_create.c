@@ -391,6 +391,20 @@ static const char *layout_of(struct scratch *s, uint64_t address)
 	return name;
 }
 
+/* Each name leads to a dataset of another kind. */
+static void make_others(struct scratch *s, uint64_t addresses[KINDS])
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+
+		describe(&kinds[(k + 7) % KINDS], &how, &type);
+		SUCCEEDS(h5_dataset_create(s->file, &how, &addresses[k]));
+		SUCCEEDS(name_it(s, kinds[k].name, addresses[k]));
+		h5_datatype_free(type);
+	}
+}
+
 /* Each dataset becomes the next one, from committed space or new one; what fails changes nothing. */
 START_TEST(datasets_defined_anew)
 {
@@ -399,15 +413,7 @@ START_TEST(datasets_defined_anew)
 	struct scratch s;
 
 	begin(&s, _i % 2, NULL);
-	for (unsigned k = 0; k < KINDS; k++) {
-		struct h5_new_dataset how;
-		struct h5_datatype *type;
-
-		describe(&kinds[(k + 7) % KINDS], &how, &type);
-		SUCCEEDS(h5_dataset_create(s.file, &how, &addresses[k]));
-		SUCCEEDS(name_it(&s, kinds[k].name, addresses[k]));
-		h5_datatype_free(type);
-	}
+	make_others(&s, addresses);
 	if (_i < 2)
 		SUCCEEDS(h5_tx_commit(s.file));
 	for (unsigned k = 0; k < KINDS; k++) {
@@ -589,20 +595,13 @@ START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
 	struct crash_image image = {0};
-	uint64_t addresses[KINDS];
+	uint64_t addresses[KINDS] = {0};
 	char prefix[128];
 	struct scratch s;
 
 	begin(&s, _i % 2, &record);
-	for (unsigned k = 0; _i >= 2 && k < KINDS; k++) {
-		struct h5_new_dataset how;
-		struct h5_datatype *type;
-
-		describe(&kinds[(k + 7) % KINDS], &how, &type);
-		SUCCEEDS(h5_dataset_create(s.file, &how, &addresses[k]));
-		SUCCEEDS(name_it(&s, kinds[k].name, addresses[k]));
-		h5_datatype_free(type);
-	}
+	if (_i >= 2)
+		make_others(&s, addresses);
 	commit(&s);
 	crash_image_load(&image, s.path);
 	fault_io_release(&record);
