@@ -1,5 +1,6 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
+	tests/unit/check_added_rows \
 	tests/unit/check_array \
 	tests/unit/check_attribute \
 	tests/unit/check_attribute_write \
@@ -13,6 +14,7 @@ UNIT_TESTS = \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
 	tests/unit/check_chunk_damage \
+	tests/unit/check_choose_chunks \
 	tests/unit/check_chunk_index \
 	tests/unit/check_chunk_index_cursor \
 	tests/unit/check_chunk_index_write \
@@ -109,6 +111,7 @@ group_model = tests/lib/group_model.c tests/lib/group_model.h $(scratch)
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(fault_alloc) $(scratch)
 tests_unit_check_filter_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target) $(crash_image)
+tests_unit_check_added_rows_SOURCES = tests/unit/check_added_rows.c $(scratch)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
 tests_unit_check_attribute_write_SOURCES = tests/unit/check_attribute_write.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

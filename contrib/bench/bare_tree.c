@@ -2,8 +2,8 @@
  *
  *     bare_tree DIRECTORIES ATTRIBUTES FILES BYTES MOUNTPOINT      in the foreground
  *
- * The root has so many directories, each of them so many attributes, all with the same value, and so many
- * files of so many bytes, all zeros. As on a mount of h5fs for reading, the kernel opens nothing. */
+ * The root has DIRECTORIES directories. Each has ATTRIBUTES attributes, all with the same value, and FILES
+ * files of BYTES zeros. As on a mount of h5fs for reading, the kernel sends no requests to open. */
 #define FUSE_USE_VERSION 35
 #include "bench.h"
 
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	files = number(argv[3]);
 	bytes = number(argv[4]);
 	if (attributes * NAME > PAGE || bytes > PAGE)
-		die("so much of it");
+		die("too many attributes, or files too large");
 	session = fuse_session_new(&args, &operations, sizeof operations, NULL);
 	if (!session || fuse_set_signal_handlers(session) || fuse_session_mount(session, argv[5]))
 		die("%s", argv[5]);

@@ -29,8 +29,8 @@ enum {
 	BRIEF_READ = 1 << 14,  /* bytes of the largest read that counts as brief */
 	BRIEF_WRITE = 1 << 14, /* and of the largest write */
 	LOOK_OUT = 50000,      /* nanoseconds that a thread polls for the next request before it sleeps */
-	IN_VAIN = 4,	       /* times that it has polled in vain before it does so rarely: */
-	RARELY = 64,	       /* after one request of so many */
+	IN_VAIN = 4,	       /* after so many polls in a row without a request, */
+	RARELY = 64,	       /* it polls after one request of so many */
 	AGAIN = 10000000,      /* nanoseconds between two WAKE signals to a thread */
 	SECOND = 1000000000,
 };
@@ -42,8 +42,8 @@ struct server {
 	pthread_t thread;
 	struct fuse_buf buf;	    /* mem is owned */
 	bool leads;		    /* it waits for requests, or works on a brief one */
-	unsigned in_vain;	    /* so many times in a row it has polled for a request that did not come */
-	unsigned passed;	    /* so many requests have come since */
+	unsigned in_vain;	    /* polls in a row without a request; at most IN_VAIN */
+	unsigned passed;	    /* requests since the last poll; counted while polls are in vain */
 	bool ended;		    /* lock: to be joined */
 	struct server *prev, *next; /* lock: in loop->servers */
 };
@@ -235,8 +235,8 @@ static bool is_next_there(struct fuse_session *session)
 }
 
 /* A program that has got a brief answer often asks the next thing at once. To sleep and wake up again would
- * take longer than all else, so this polls first. A program that needs longer would only be slowed down, as
- * both processors may be one core. */
+ * take longer than all else, so this polls first. But polling slows down a program that needs longer, if both
+ * processors are one core. So after some polls in vain it polls rarely. */
 static void look_out(struct server *s)
 {
 	if (s->in_vain >= IN_VAIN && ++s->passed < RARELY)

@@ -302,7 +302,7 @@ class MountCase(unittest.TestCase):
         return os.path.join(self.folder, *names)
 
     def disk(self, kind="tmpfs", options="size=1M"):
-        """A folder with a file system of its own, which is small: there until the test ends."""
+        """A folder with a small file system of its own, until the test ends."""
         if os.geteuid():
             self.skipTest("only root mounts file systems")
         path = self.file("disk")
@@ -448,7 +448,7 @@ def main():
     program = unittest.main("__main__", testRunner=runner, exit=False)
     result = program.result
     failed, skipped = len(result.failed), len(result.skipped)
-    # Of a class that was skipped as a whole no test has begun.
+    # If a class is skipped as a whole, none of its tests has begun.
     checks = result.testsRun - sum(isinstance(test, unittest.TestCase) for test, _ in result.skipped)
     print(f"{100 * (checks - failed) // max(1, checks)}%: Checks: {checks}, Failures: {failed}, Errors: 0, Skipped: {skipped}")
     sys.exit(77 if skipped and not checks else bool(failed) or not checks)

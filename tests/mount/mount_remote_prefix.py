@@ -154,7 +154,7 @@ class Trees(Prefix):
         parts = "<Contents><Key>run/both</Key><ETag>e</ETag><Size>5</Size></Contents>", "<CommonPrefixes><Prefix>run/both/</Prefix></CommonPrefixes>"
         with self.serve(keys=KEYS) as server:
             def is_there_when_asked_for(m):
-                """Once the first listing is too old."""
+                """True: the mount has asked for the name, as it does when its listing is too old."""
                 self.assertTrue(os.path.isdir(m.at("both")))
                 return any("both" in r.target for r in server.requests)
 
@@ -307,7 +307,7 @@ class Faults(Prefix):
             self.assertEqual(len(os.listdir(m.path)), 5)
             with server.away():
                 self.until(lambda: fails(os.listdir, m.path) == errno.EIO)
-                # Each look-up asks for the one name, until there are so many that the listing is asked for.
+                # The first look-ups ask for one name each, a later one for the whole listing.
                 for name in "sick.h5", "secret.h5", "plain":
                     self.assertErrno(errno.EIO, os.stat, m.at(name))
             self.until(lambda: read_or_none(m.at("sick.h5/a/x")) == numbers(1))

@@ -50,7 +50,7 @@ static int visit(void *arg, const struct h5_chunk *chunk)
 	return 0;
 }
 
-/* Of so many visits the last one fails. */
+/* Fails at the last of so many visits. */
 static int fail_at_last(void *arg, const struct h5_chunk *chunk)
 {
 	uint64_t *left = arg;
@@ -90,7 +90,7 @@ static void check_listed(struct fixture *f)
 	ck_assert_int_eq(h5_chunk_index_walk(o.index, visit, &w), 0);
 	ck_assert_uint_eq(w.known, f->count);
 	ck_assert_msg(w.all == f->count, "%s: walked %ju chunks of %zu", name, (uintmax_t)w.all, f->count);
-	/* A visit that fails is the last one. */
+	/* The walk ends with the visit that fails, and fails as it did. */
 	left = (f->count + 1) / 2;
 	if (left)
 		ck_assert_int_eq(h5_chunk_index_walk(o.index, fail_at_last, &left), -ECANCELED);

@@ -548,49 +548,8 @@ START_TEST(written_and_removed)
 }
 END_TEST
 
-/* ---- rows that gather ---- */
-
-/* If they cannot be stored, the last ones are not taken, and the others wait. */
-START_TEST(rows_that_gather_and_cannot_be_stored)
-{
-	enum { ELEMENT = 16, GATHERED = 1 << 16 };
-	static const uint8_t none[GATHERED];
-	struct kind kind = {"words", "vlen str", 1, {0}, {INF}, {16}, "", 'k', "earray", false};
-	struct h5_dataset_writer *writer;
-	const struct h5_dataset *dataset;
-	struct fault_io fault = {0};
-	struct h5_lru_entry *ref;
-	struct h5_new_dataset how;
-	struct h5_datatype *type;
-	struct scratch s;
-	uint64_t address;
-
-	begin(&s, true, &fault);
-	describe(&kind, &how, &type);
-	SUCCEEDS(h5_dataset_create(s.file, &how, &address));
-	h5_datatype_free(type);
-	SUCCEEDS(name_it(&s, kind.name, address));
-	SUCCEEDS(h5_tx_commit(s.file));
-	SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
-	SUCCEEDS(h5_dataset_writer_append(writer, none, GATHERED - ELEMENT));
-	fault_io_arm(&fault, 1);
-	fault.error = -ENOSPC;
-	ck_assert_int_eq(h5_dataset_writer_append(writer, none, ELEMENT), -ENOSPC);
-	ck_assert(fault_io_disarm(&fault));
-	ck_assert_uint_eq(h5_dataset_writer_size(writer), GATHERED - ELEMENT);
-	SUCCEEDS(h5_dataset_writer_append(writer, none, ELEMENT));
-	ck_assert_uint_eq(h5_dataset_writer_size(writer), GATHERED);
-	h5_dataset_writer_put(writer);
-	commit(&s);
-	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
-	ck_assert_uint_eq(dataset->size, GATHERED);
-	h5_file_put(s.file, ref);
-	scratch_release(&s);
-}
-END_TEST
-
-/* After a kill each name leads to a sound dataset: a new one, or (`_i` from 2 on) one that was being defined
- * anew. */
+/* After a kill each name leads to a sound dataset. `_i` 0 and 1: new datasets; 2 and 3: datasets that are
+ * defined anew. */
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
@@ -620,36 +579,6 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
-/* ---- chunks ---- */
-
-START_TEST(chunks_are_chosen)
-{
-	static const struct {
-		uint32_t element;
-		int rank, dims[3], max[3], chunk[3];
-	} cases[] = {{1, 1, {0}, {INF}, {65536}},
-		     {4, 3, {0, 512, 512}, {INF, 512, 512}, {1, 512, 512}},
-		     {8, 1, {5}, {100}, {100}},
-		     {4, 2, {7, 10}, {INF, 10}, {1639, 10}},
-		     {4, 2, {7, 1 << 20}, {INF, INF}, {1, 1 << 18}},
-		     {4, 2, {7, 0}, {INF, INF}, {16, 1024}}};
-
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE, .rank = (unsigned)cases[c].rank};
-		uint64_t chunk[H5_RANK_MAX];
-
-		for (unsigned i = 0; i < space.rank; i++) {
-			space.dims[i] = extent(cases[c].dims[i]);
-			space.max[i] = extent(cases[c].max[i]);
-		}
-		ck_assert(h5_dataset_choose_chunks(&space, cases[c].element, chunk));
-		for (unsigned i = 0; i < space.rank; i++)
-			ck_assert_uint_eq(chunk[i], extent(cases[c].chunk[i]));
-	}
-}
-END_TEST
-
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
-		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 4},
-		{chunks_are_chosen, 1}, {rows_that_gather_and_cannot_be_stored, 1})
+		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 4})

@@ -393,7 +393,7 @@ END_TEST
 
 /* ---- containers ---- */
 
-/* In the program it stays for the life of the fetcher. */
+/* The fetcher keeps an identity until it ends, so the program has no such function. */
 static void release_identity(struct h5_identity *identity)
 {
 	char *owned[] = {identity->role,     identity->session, identity->external, identity->file,
@@ -405,7 +405,7 @@ static void release_identity(struct h5_identity *identity)
 	h5_grant_release(&identity->keys);
 }
 
-/* The path below the server that containers have, another server, and what is shown to it. */
+/* A relative URI is a path on the server that containers have. A full one may name another server. */
 START_TEST(containers)
 {
 	static const struct {

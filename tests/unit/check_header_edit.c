@@ -370,7 +370,7 @@ static int count_a_link_more(struct scratch *s, uint64_t address)
 	return h5_header_set_references(s->file, address, 2);
 }
 
-/* Messages that ask for it say that a program has changed the object that does not know them. */
+/* A message of an unknown type may ask to be marked when the object changes. */
 START_TEST(changes_by_who_does_not_know_all)
 {
 	static int (*const changes[])(struct scratch *, uint64_t) = {patch_it, insert_into_it,

@@ -1,5 +1,4 @@
-/* What the line on the terminal says: bytes, rate, time left. tests/offline/offline_progress.py has whole
- * commands. */
+/* The line on the terminal: bytes, rate, time left. tests/offline/offline_progress.py runs whole commands. */
 #include "offline/progress.h"
 
 #include "unit.h"
@@ -14,7 +13,8 @@ enum { MIB = 1 << 20, COLUMNS = 120 };
 
 static char line[512];
 
-/* What is drawn on a terminal if `done` bytes of `total` took so many seconds. */
+/* Draws the line on a new terminal, as if `done` bytes of `total` had taken so many seconds. Returns the
+ * line. */
 static const char *drawn(uint64_t total, uint64_t done, long seconds)
 {
 	const struct winsize size = {.ws_row = 24, .ws_col = COLUMNS};
@@ -49,7 +49,7 @@ static void assert_drawn(const char *is, const char *expected)
 	ck_assert_msg(at, "%s, not %s", is, expected);
 }
 
-/* The machine may be slower by some tenths of a second. */
+/* They hold even if the machine stops for some tenths of a second. */
 START_TEST(rate_and_time_left)
 {
 	assert_drawn(drawn(120 * MIB, 60 * MIB, 40), "60 MiB of 120 MiB, 1.5 MiB/s, 0:40 left  /x");

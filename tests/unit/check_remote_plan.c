@@ -383,7 +383,7 @@ END_TEST
 
 /* ---- a fetcher that is not sound, and the end ---- */
 
-/* What it says is cut where the room for it ends. */
+/* A fetcher may send a text without a NUL. The daemon puts one at its end. */
 START_TEST(a_text_without_an_end)
 {
 	struct h5_remote_reply reply = {.code = -EIO};
@@ -413,7 +413,7 @@ static void *read_a_byte(void *arg)
 	return (void *)(intptr_t)h5_io_read(s->io, 10 * MIB, &byte, 1);
 }
 
-/* Whoever waits for bytes then waits no longer. */
+/* A reader that waits for bytes fails at once when the daemon ends the link. */
 START_TEST(the_daemon_ends_the_link)
 {
 	pthread_t reader;

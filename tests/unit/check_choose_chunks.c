@@ -1,0 +1,40 @@
+/* The chunks of new datasets whose user names none. */
+#include "dataset/create.h"
+
+#include "unit.h"
+
+enum { INF = -1 };
+
+static uint64_t extent(int n)
+{
+	return n == INF ? H5_UNLIMITED : (uint64_t)n;
+}
+
+START_TEST(chunks_are_chosen)
+{
+	static const struct {
+		uint32_t element;
+		int rank, dims[3], max[3], chunk[3];
+	} cases[] = {{1, 1, {0}, {INF}, {65536}},
+		     {4, 3, {0, 512, 512}, {INF, 512, 512}, {1, 512, 512}},
+		     {8, 1, {5}, {100}, {100}},
+		     {4, 2, {7, 10}, {INF, 10}, {1639, 10}},
+		     {4, 2, {7, 1 << 20}, {INF, INF}, {1, 1 << 18}},
+		     {4, 2, {7, 0}, {INF, INF}, {16, 1024}}};
+
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE, .rank = (unsigned)cases[c].rank};
+		uint64_t chunk[H5_RANK_MAX];
+
+		for (unsigned i = 0; i < space.rank; i++) {
+			space.dims[i] = extent(cases[c].dims[i]);
+			space.max[i] = extent(cases[c].max[i]);
+		}
+		ck_assert(h5_dataset_choose_chunks(&space, cases[c].element, chunk));
+		for (unsigned i = 0; i < space.rank; i++)
+			ck_assert_uint_eq(chunk[i], extent(cases[c].chunk[i]));
+	}
+}
+END_TEST
+
+UNIT_MAIN("choose_chunks", chunks_are_chosen)
