@@ -1,21 +1,20 @@
 #include "dataset/stored_runs.h"
 
 #include "base/checked.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	SHORT = 1024,	 /* bytes that runs have less of on average if they are read together and copied */
-	ROOM = 1 << 16,	 /* most bytes of these at once */
-	BLOCK = 1 << 12, /* least bytes of short runs in a row that are read by themselves */
+	SHORT = 1024,	/* bytes that runs have less of on average if they are read together and copied */
+	ROOM = 1 << 16, /* most bytes of these at once */
 };
 
 void h5_stored_runs_init(struct h5_stored_runs *runs, struct h5_file *file)
 {
 	runs->file = file;
 	runs->count = 0;
-	runs->size = 0;
 	runs->room = NULL;
 }
 
@@ -24,110 +23,149 @@ void h5_stored_runs_release(struct h5_stored_runs *runs)
 	free(runs->room);
 }
 
-static bool has_room(struct h5_stored_runs *runs)
-{
-	if (!runs->room)
-		runs->room = malloc(ROOM);
-	return runs->room;
-}
+/* ---- what one call reads ---- */
+
+/* Pieces that follow each other in the file. */
+struct call {
+	const struct h5_stored_piece *pieces;
+	unsigned count;
+	size_t runs;
+	size_t size; /* bytes */
+};
 
 /* Short runs are read together and copied from there, which is quicker than the kernel is with so many
- * buffers. False: the runs are not short, or there is no memory. */
-static bool are_copied(struct h5_stored_runs *runs)
+ * buffers. */
+static bool is_copied(size_t runs, size_t size)
 {
-	if (runs->count == 1 || runs->size > ROOM || runs->size / runs->count >= SHORT)
-		return false;
-	return has_room(runs);
+	return runs > 1 && size / runs < SHORT;
 }
 
-static int read_and_copy(const struct h5_stored_runs *runs, unsigned count)
+/* False: the call would have too many runs with this piece. */
+static bool take(struct call *call, const struct h5_stored_piece *piece)
 {
-	const uint8_t *from = runs->room;
-	int rc = h5_file_read(runs->file, runs->address, runs->room, runs->size);
+	const size_t runs = call->runs + piece->count, size = call->size + piece->count * piece->n;
 
-	for (unsigned i = 0; i < count && !rc; i++) {
-		memcpy(runs->buffers[i].iov_base, from, runs->buffers[i].iov_len);
-		from += runs->buffers[i].iov_len;
+	if (is_copied(runs, size) ? size > ROOM : runs > H5_IO_BUFFERS)
+		return false;
+	call->count++;
+	call->runs = runs;
+	call->size = size;
+	return true;
+}
+
+/* The call that begins with the first of these pieces. */
+static struct call call_of(const struct h5_stored_piece *pieces, unsigned count)
+{
+	struct call call = {.pieces = pieces};
+
+	for (unsigned i = 0; i < count; i++)
+		if (pieces[i].address != pieces->address + call.size || !take(&call, &pieces[i]))
+			break;
+	return call;
+}
+
+static int read_and_copy(struct h5_stored_runs *runs, const struct call *call)
+{
+	const uint8_t *from;
+	int rc;
+
+	if (!runs->room)
+		runs->room = malloc(ROOM);
+	if (!runs->room)
+		return h5_fail(-ENOMEM, call->pieces->address, "dataset: out of memory");
+	rc = h5_file_read(runs->file, call->pieces->address, runs->room, call->size);
+	from = runs->room;
+	for (unsigned i = 0; i < call->count && !rc; i++) {
+		const struct h5_stored_piece *piece = &call->pieces[i];
+		const struct h5_part_rows rows = {.first.n = piece->n,
+						  .count = piece->count,
+						  .chunk_step = piece->n,
+						  .dataset_step = piece->apart};
+
+		h5_copy_rows(&rows, from, piece->buf);
+		from += piece->count * piece->n;
 	}
 	return rc;
+}
+
+static int read_to_buffers(const struct h5_stored_runs *runs, const struct call *call)
+{
+	struct iovec buffers[H5_IO_BUFFERS];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < call->count; i++)
+		for (size_t j = 0; j < call->pieces[i].count; j++)
+			buffers[count++] = (struct iovec){call->pieces[i].buf + j * call->pieces[i].apart,
+							  call->pieces[i].n};
+	return h5_file_readv(runs->file, call->pieces->address, buffers, count, call->size);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct h5_stored_piece *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
 }
 
 int h5_stored_runs_flush(struct h5_stored_runs *runs)
 {
-	unsigned count = runs->count;
-	int rc;
+	int rc = 0;
 
-	if (!count)
-		return 0;
-	rc = are_copied(runs) ? read_and_copy(runs, count)
-			      : h5_file_readv(runs->file, runs->address, runs->buffers, count, runs->size);
+	qsort(runs->pieces, runs->count, sizeof *runs->pieces, by_address);
+	for (unsigned i = 0; i < runs->count && !rc;) {
+		struct call call = call_of(runs->pieces + i, runs->count - i);
+
+		rc = is_copied(call.runs, call.size) ? read_and_copy(runs, &call)
+						     : read_to_buffers(runs, &call);
+		i += call.count;
+	}
 	runs->count = 0;
 	return rc;
 }
 
-/* True: the run follows the last one in the file, and there is room for it. */
-static bool joins(const struct h5_stored_runs *runs, uint64_t address, size_t n)
+/* ---- runs ---- */
+
+/* True: the run follows the last one, in the file and in the buffer, and is added to it. */
+static bool lengthens(struct h5_stored_runs *runs, const struct h5_stored_piece *piece)
 {
-	return runs->count && address >= runs->address && address - runs->address == runs->size &&
-	       n <= SIZE_MAX - runs->size;
+	struct h5_stored_piece *last = runs->pieces + runs->count - 1;
+
+	if (!runs->count || piece->count != 1 || last->count != 1 ||
+	    piece->address - last->address != last->n || piece->buf != last->buf + last->n)
+		return false;
+	last->n += piece->n;
+	return true;
 }
 
-/* Asks for n bytes at the address; they are in buf after h5_stored_runs_flush(). */
-static int add(struct h5_stored_runs *runs, uint64_t address, void *buf, size_t n)
+static int add(struct h5_stored_runs *runs, const struct h5_stored_piece *piece)
 {
-	struct iovec *last = &runs->buffers[runs->count ? runs->count - 1 : 0];
-	bool joined = joins(runs, address, n);
 	int rc = 0;
 
-	if (joined && (char *)last->iov_base + last->iov_len == buf) {
-		last->iov_len += n;
-		runs->size += n;
+	if (lengthens(runs, piece))
 		return 0;
-	}
-	if (!joined || runs->count == H5_IO_BUFFERS) {
+	if (runs->count == H5_STORED_PIECES)
 		rc = h5_stored_runs_flush(runs);
-		runs->address = address;
-		runs->size = 0;
-	}
-	runs->buffers[runs->count++] = (struct iovec){buf, n};
-	runs->size += n;
-	return rc;
-}
-
-/* Short runs that follow each other in the chunk. */
-static bool is_block(const struct h5_part_rows *rows)
-{
-	return rows->first.n < SHORT && rows->chunk_step == rows->first.n &&
-	       rows->count >= BLOCK / rows->first.n;
-}
-
-static int read_block(struct h5_stored_runs *runs, uint64_t address, struct h5_part_rows rows, uint8_t *buf)
-{
-	const uint64_t most = ROOM / rows.first.n;
-	int rc = 0;
-
-	for (uint64_t left = rows.count; left && !rc; left -= rows.count) {
-		const size_t size = (size_t)(rows.count = h5_min(left, most)) * rows.first.n;
-
-		rc = h5_file_read(runs->file, address, runs->room, size);
-		if (!rc)
-			h5_copy_rows(&rows, runs->room, buf);
-		address += size;
-		buf += rows.count * rows.dataset_step;
-	}
+	runs->pieces[runs->count++] = *piece;
 	return rc;
 }
 
 int h5_stored_runs_add(struct h5_stored_runs *runs, uint64_t chunk, const struct h5_part_rows *rows,
 		       uint8_t *buf)
 {
-	const uint64_t address = chunk + rows->first.in_chunk;
+	const bool together = rows->chunk_step == rows->first.n;
+	const uint64_t most = !together ? 1 : rows->first.n < SHORT ? ROOM / rows->first.n : H5_IO_BUFFERS;
+	struct h5_stored_piece piece = {.address = chunk + rows->first.in_chunk,
+					.n = rows->first.n,
+					.buf = buf,
+					.apart = rows->dataset_step};
 	int rc = 0;
 
-	if (is_block(rows) && has_room(runs))
-		return read_block(runs, address, *rows, buf);
-	for (uint64_t i = 0; i < rows->count && !rc; i++)
-		rc = add(runs, address + i * rows->chunk_step, buf + i * rows->dataset_step, rows->first.n);
+	for (uint64_t left = rows->count; left && !rc; left -= piece.count) {
+		piece.count = (size_t)h5_min(left, most);
+		rc = add(runs, &piece);
+		piece.address += piece.count * rows->chunk_step;
+		piece.buf += piece.count * piece.apart;
+	}
 	return rc;
 }
 

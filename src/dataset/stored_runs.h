@@ -5,14 +5,25 @@
 #include "dataset/boxes.h"
 #include "store/file.h"
 
-/* Runs that lie side by side in the file, and that are still to be read. They are read with one call, though
- * their buffers lie anywhere. */
+enum {
+	H5_STORED_PIECES = 128,
+};
+
+/* Runs of the same length that follow each other in the file. */
+struct h5_stored_piece {
+	uint64_t address;
+	size_t count;
+	size_t n;	/* bytes of each */
+	uint8_t *buf;	/* borrowed: where the first one is read to */
+	uint64_t apart; /* bytes from one to the next in `buf` */
+};
+
+/* Runs that are still to be read. What lies side by side in the file is read with one call, though the
+ * buffers lie anywhere. */
 struct h5_stored_runs {
 	struct h5_file *file; /* borrowed */
-	uint64_t address;     /* of the first */
-	size_t size;	      /* bytes of all */
 	unsigned count;
-	struct iovec buffers[H5_IO_BUFFERS];
+	struct h5_stored_piece pieces[H5_STORED_PIECES];
 	uint8_t *room; /* owned: for short runs, which are copied; NULL: not needed yet */
 };
 
