@@ -1,7 +1,15 @@
 #include "base/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
+
+unsigned h5_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
+}
 
 int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard)
 {

@@ -1,8 +1,11 @@
-/* Starting threads, and conditions with timed waits. */
+/* Processors, starting threads, and conditions with timed waits. */
 #ifndef H5_BASE_THREAD_H
 #define H5_BASE_THREAD_H
 
 #include <pthread.h>
+
+/* The processors that this process may use; 1 if that is not known. */
+unsigned h5_processors(void);
 
 /* Starts a thread with all signals blocked but `heard` (0: all), since other threads take those of the
  * process. 0 or a negative errno. */

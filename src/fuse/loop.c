@@ -2,7 +2,11 @@
  * another thread lead. It answers the others itself and goes on leading, unless one turns out to take long
  * (base/wait.h). So one thread, with all it needs in its processor's cache, serves a program that asks for
  * many little things, such as `ls -l` or a writer of small records. (In libfuse's own loop all idle threads
- * wait, and take turns.) */
+ * wait, and take turns.)
+ *
+ * Large reads are worked on by as many threads as there are processors: more would only take processors, and
+ * their caches, from each other. So the last of these threads goes on leading. Those that wait do not count.
+ */
 #include "fuse/loop.h"
 
 #include "base/error.h"
@@ -44,21 +48,35 @@ struct server {
 	bool leads;		    /* it waits for requests, or works on a brief one */
 	unsigned in_vain;	    /* polls in a row without a request; at most IN_VAIN */
 	unsigned passed;	    /* requests since the last poll; counted while polls are in vain */
+	bool reads;		    /* it is one of loop->reading */
 	bool ended;		    /* lock: to be joined */
 	struct server *prev, *next; /* lock: in loop->servers */
 };
 
 struct loop {
 	struct fuse_session *session;
+	unsigned processors;
 	sem_t over;	      /* posted when the session has ended */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t free;  /* signalled when no thread waits for requests, or the session has ended */
 	struct server *servers;
 	unsigned count, idle;
-	bool waiting; /* some thread waits for a request */
+	unsigned reading; /* threads that work on large reads, do not lead, and do not wait */
+	bool waiting;	  /* some thread waits for a request */
 	bool stopping;
 	int error;
 };
+
+/* 0: it is no request at all. */
+static uint32_t opcode_of(const struct fuse_buf *buf)
+{
+	struct fuse_in_header header;
+
+	if (buf->size < sizeof header)
+		return 0;
+	memcpy(&header, buf->mem, sizeof header);
+	return header.opcode;
+}
 
 static bool is_brief_read(const struct fuse_buf *buf)
 {
@@ -74,12 +92,7 @@ static bool is_brief_read(const struct fuse_buf *buf)
  * Those that commit, or move many bytes, are not brief. */
 static bool is_brief(const struct fuse_buf *buf)
 {
-	struct fuse_in_header header;
-
-	if (buf->size < sizeof header)
-		return false;
-	memcpy(&header, buf->mem, sizeof header);
-	switch (header.opcode) {
+	switch (opcode_of(buf)) {
 	case FUSE_LOOKUP:
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
@@ -174,6 +187,35 @@ void h5_serve_others(void)
 	pthread_mutex_unlock(&s->loop->lock);
 }
 
+/* While a thread waits, another one may read. */
+static void stop_reading(void)
+{
+	struct server *s = self;
+
+	pthread_mutex_lock(&s->loop->lock);
+	s->loop->reading -= s->reads;
+	s->reads = false;
+	pthread_mutex_unlock(&s->loop->lock);
+}
+
+/* Before a large read. Another thread leads from now on; or, if all processors would have work then, from
+ * when this one has to wait. */
+static void begin_reading(struct server *s)
+{
+	struct loop *l = s->loop;
+
+	pthread_mutex_lock(&l->lock);
+	if (l->reading + 1 < l->processors) {
+		pass_on(s);
+		l->reading++;
+		s->reads = true;
+		h5_wait_set(stop_reading);
+	} else {
+		h5_wait_set(h5_serve_others);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
 bool h5_is_unwanted(void *request)
 {
 	const struct h5_mount *m = fuse_req_userdata(request);
@@ -248,8 +290,7 @@ static void look_out(struct server *s)
 		s->in_vain++;
 }
 
-/* Waits for requests and answers them as long as they are brief. It answers the first one that is not after
- * it has let another thread lead. False: the session is over. */
+/* Waits for requests and answers them, as long as this thread leads. False: the session is over. */
 static bool lead(struct server *s, int *error)
 {
 	struct fuse_session *session = s->loop->session;
@@ -259,6 +300,8 @@ static bool lead(struct server *s, int *error)
 			return false;
 		if (is_brief(&s->buf))
 			h5_wait_set(h5_serve_others);
+		else if (opcode_of(&s->buf) == FUSE_READ)
+			begin_reading(s);
 		else
 			h5_serve_others();
 		fuse_session_process_buf(session, &s->buf);
@@ -289,6 +332,7 @@ static void *serve(void *arg)
 			sem_post(&l->over);
 			break;
 		}
+		stop_reading();
 		pthread_mutex_lock(&l->lock);
 	}
 	s->ended = true;
@@ -335,7 +379,7 @@ static void wake(int number)
 
 int h5_serve(struct fuse_session *session)
 {
-	struct loop l = {.session = session};
+	struct loop l = {.session = session, .processors = h5_processors()};
 	struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: read(2) shall end */
 	int rc;
 

@@ -1,9 +1,9 @@
 #include "fuse/option_defaults.h"
 
 #include "base/checked.h"
+#include "base/thread.h"
 #include "fuse/option_table.h"
 
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,15 +57,6 @@ static size_t default_max_chunk(void)
 	return (size_t)h5_min(h5_max(memory_size() / MAX_CHUNK_SHARE, H5_MAX_CHUNK), H5_MAX_CHUNK_LIMIT);
 }
 
-/* The processors that this process may use. */
-static unsigned default_workers(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-
-	return n < H5_WORKERS_MAX ? (unsigned)n : H5_WORKERS_MAX;
-}
-
 void h5_option_defaults(struct h5_options *o)
 {
 	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
@@ -79,7 +70,7 @@ void h5_option_defaults(struct h5_options *o)
 	o->set.chunk_cache = default_cache();
 	o->set.block_cache = o->set.chunk_cache / INDEX_SHARE;
 	o->set.max_chunk = default_max_chunk();
-	o->set.workers = default_workers();
+	o->set.workers = (unsigned)h5_min(h5_processors(), H5_WORKERS_MAX);
 	o->vfs.commit_at_close = true;
 	o->vfs.uid = getuid();
 	o->vfs.gid = getgid();
