@@ -53,6 +53,7 @@ UNIT_TESTS = \
 	tests/unit/check_json_read \
 	tests/unit/check_layout \
 	tests/unit/check_listing \
+	tests/unit/check_local \
 	tests/unit/check_lower_bound \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \
@@ -164,6 +165,7 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/crash_workloads.h \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
+tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock
 tests_unit_check_members_SOURCES = tests/unit/check_members.c tests/lib/fault_io.c tests/lib/fault_io.h
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
