@@ -254,6 +254,61 @@ START_TEST(writes_that_fail)
 }
 END_TEST
 
+/* Nothing is written of a file that cannot be as large, and nothing counts as made if a call fails. */
+START_TEST(files_that_cannot_be_made)
+{
+	const uint64_t sizes[] = {INT64_MAX, UINT64_MAX};
+	struct fault_io fault = {.error = -ENOSPC};
+	struct crash_image image = {0};
+	struct h5_disk_file file = {.io = fault_io_wrap(&fault, crash_image_open(&image))};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		file.header = header_of(sizes[i]);
+		ck_assert_int_eq(h5_disk_file_make(&file), -EFBIG);
+	}
+	ck_assert_uint_eq(fault.calls, 0);
+	file.header = header_of(SIZE);
+	for (unsigned long n = 1; n <= 2; n++) {
+		fault_io_arm(&fault, n);
+		ck_assert_int_eq(h5_disk_file_make(&file), -ENOSPC);
+		ck_assert(fault_io_disarm(&fault));
+	}
+	ck_assert_int_eq(h5_disk_file_make(&file), 0);
+	release_file(&file, &image);
+}
+END_TEST
+
+static int start(struct h5_io *io)
+{
+	struct h5_disk_file file = {.io = io};
+
+	return h5_disk_file_start(&file);
+}
+
+/* What is no such file, or not a whole one, is not begun with. */
+START_TEST(files_that_cannot_be_used)
+{
+	struct fault_io fault = {0};
+	struct h5_disk_file file;
+	struct crash_image image;
+
+	make_file(&file, &image, &fault);
+	ck_assert_int_eq(start(file.io), 0);
+	crash_image_resize(&image, image.size + 1);
+	ck_assert_int_eq(start(file.io), -EUCLEAN);
+	crash_image_resize(&image, image.size - 1);
+	for (size_t i = 0; i < H5_DISK_HEADER; i++) {
+		image.data[i] ^= 1;
+		ck_assert_int_eq(start(file.io), -EUCLEAN);
+		image.data[i] ^= 1;
+	}
+	ck_assert_int_eq(start(file.io), 0);
+	crash_image_resize(&image, H5_DISK_HEADER - 1);
+	ck_assert_int_eq(start(file.io), -EUCLEAN);
+	release_file(&file, &image);
+}
+END_TEST
+
 /* After a power failure: of each write any sectors may have reached the disk, in any order. */
 START_TEST(any_sectors_may_be_lost)
 {
@@ -346,5 +401,6 @@ START_TEST(answers_that_may_not_be_stored)
 END_TEST
 
 UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, header_that_cannot_be_is_refused,
-	  places, sums_depend_on_all, names, blocks_come_back, writes_that_fail, any_sectors_may_be_lost,
-	  identities_of_urls, answers_that_may_not_be_stored)
+	  places, sums_depend_on_all, names, blocks_come_back, writes_that_fail, files_that_cannot_be_made,
+	  files_that_cannot_be_used, any_sectors_may_be_lost, identities_of_urls,
+	  answers_that_may_not_be_stored)
