@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/check_heap \
 	tests/unit/check_held \
 	tests/unit/check_holes \
+	tests/unit/check_identity \
 	tests/unit/check_journal \
 	tests/unit/check_json_read \
 	tests/unit/check_layout \

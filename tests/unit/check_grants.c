@@ -1,7 +1,6 @@
 /* What servers that give credentials say, what profiles say, and where objects are: pure functions over text.
  */
 #include "remote/grant.h"
-#include "remote/identity.h"
 #include "remote/profile.h"
 #include "remote/s3.h"
 #include "remote/url.h"
@@ -391,62 +390,5 @@ START_TEST(other_servers)
 }
 END_TEST
 
-/* ---- containers ---- */
-
-/* The fetcher keeps an identity until it ends, so the program has no such function. */
-static void release_identity(struct h5_identity *identity)
-{
-	char *owned[] = {identity->role,     identity->session, identity->external, identity->file,
-			 identity->token,    identity->url,	identity->sts,	    identity->profile,
-			 identity->files[0], identity->files[1]};
-
-	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-		free(owned[i]);
-	h5_grant_release(&identity->keys);
-}
-
-/* A relative URI is a path on the server that containers have. A full one may name another server. */
-START_TEST(containers)
-{
-	static const struct {
-		const char *relative, *full, *url;
-		int rc;
-	} cases[] = {
-		{"/v2/x", NULL, "http://169.254.170.2/v2/x", 0},
-		{"/v2/x", "https://server/y", "http://169.254.170.2/v2/x", 0},
-		{NULL, "https://server/y", "https://server/y", 0},
-		{NULL, "http://127.0.0.1:80/y", "http://127.0.0.1:80/y", 0},
-		{NULL, "http://server/y", NULL, -EINVAL},
-		{".evil/x", NULL, NULL, -EINVAL}, /* it would be another server's name */
-	};
-
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct h5_identity identity = {0};
-		struct h5_s3 s3 = {0};
-		const char *why = NULL;
-		int rc;
-
-		clearenv();
-		setenv("AWS_REGION", "r", 1);
-		setenv("AWS_CONFIG_FILE", "/no/file", 1);
-		setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/file", 1);
-		setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "shown", 1);
-		if (cases[i].relative)
-			setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", cases[i].relative, 1);
-		if (cases[i].full)
-			setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", cases[i].full, 1);
-		rc = h5_identity_find(&identity, &s3, NULL, false, &why);
-		ck_assert_msg(rc == cases[i].rc, "%zu: %d %s", i, rc, why ? why : "");
-		ck_assert_int_eq(identity.from, H5_FROM_CONTAINER);
-		if (!rc) {
-			ck_assert_str_eq(identity.url, cases[i].url);
-			ck_assert_str_eq(identity.token, "shown");
-			ck_assert_ptr_null(identity.file);
-		}
-		release_identity(&identity);
-	}
-}
-END_TEST
-
-UNIT_MAIN("grants", containers, xml, what_is_no_xml, times, roles, keys_of_machines, errors, profiles,
-	  objects, same_bucket, who_may_give_credentials, other_servers)
+UNIT_MAIN("grants", xml, what_is_no_xml, times, roles, keys_of_machines, errors, profiles, objects,
+	  same_bucket, who_may_give_credentials, other_servers)
