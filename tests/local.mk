@@ -34,6 +34,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_libs \
 	tests/unit/check_filter_list \
 	tests/unit/check_family \
+	tests/unit/check_family_open \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_grants \
@@ -167,6 +168,8 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
 tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock
+tests_unit_check_family_open_SOURCES = tests/unit/check_family_open.c $(fault_alloc) $(scratch)
+tests_unit_check_family_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_members_SOURCES = tests/unit/check_members.c tests/lib/fault_io.c tests/lib/fault_io.h
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free

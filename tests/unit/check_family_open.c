@@ -1,0 +1,306 @@
+/* The members of a family, as they are found by their names and opened to be written. */
+#include "fault_alloc.h"
+#include "scratch.h"
+#include "store/members.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZE = 100, REST = 30, COUNT = 3, END = (COUNT - 1) * SIZE + REST };
+
+/* ---- patterns ---- */
+
+START_TEST(patterns)
+{
+	static const struct {
+		const char *path, *first; /* NULL: it is no pattern */
+	} cases[] = {
+		{"a%d/b%d.h5", "a%d/b0.h5"},
+		{"b%05d.h5", "b00000.h5"},
+		{"%5d", "    0"},
+		{"%%d%d%%", "%d0%"},
+		{"b.h5", NULL},
+		{"b%", NULL},
+		{"b%u", NULL},
+		{"b%5", NULL},
+		{"b%%d", NULL},
+		{"%d%d", NULL},
+		{"a%d/b", NULL},
+		{"%256d", NULL},
+		{"%2550d", NULL},
+		{"%2559d", NULL},
+		{"%99999999999999999999d", NULL},
+	};
+	char *first;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ck_assert_int_eq(h5_members_first_path(cases[i].path, &first), 0);
+		ck_assert_msg(!first == !cases[i].first && (!first || !strcmp(first, cases[i].first)),
+			      "%s: %s", cases[i].path, first ? first : "none");
+		free(first);
+	}
+}
+END_TEST
+
+/* Neither a number nor a pattern is longer than the name of a file. */
+START_TEST(the_longest_patterns)
+{
+	char pattern[NAME_MAX + 2], *first;
+
+	ck_assert_int_eq(h5_members_first_path("%255d", &first), 0);
+	ck_assert_uint_eq(strlen(first), 255);
+	free(first);
+	for (size_t n = NAME_MAX; n <= NAME_MAX + 1; n++) {
+		memset(pattern, 'x', n);
+		memcpy(pattern + n - 2, "%d", 3);
+		ck_assert_int_eq(h5_members_first_path(pattern, &first), 0);
+		ck_assert_int_eq(!first, n > NAME_MAX);
+		free(first);
+	}
+}
+END_TEST
+
+/* ---- a family in a folder ---- */
+
+static struct {
+	struct h5_folder folder;
+	struct h5_members members;
+	struct h5_io *first, *io; /* what was given to h5_members_open(), and what that made of it */
+} scene;
+
+static void make_file(unsigned number, size_t size, const char *begin)
+{
+	char path[200], bytes[SIZE];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/f%u", scene.folder.path, number);
+	file = fopen(path, "w");
+	memset(bytes, 'a' + (int)number, SIZE);
+	memcpy(bytes, begin, strlen(begin));
+	ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
+static void remove_files(void)
+{
+	for (unsigned i = 0; i < COUNT + 3; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "f%u", i);
+		(void)unlinkat(scene.folder.fd, name, AT_REMOVEDIR);
+		(void)unlinkat(scene.folder.fd, name, 0);
+	}
+}
+
+static off_t size_of(const char *name)
+{
+	struct stat st;
+
+	return fstatat(scene.folder.fd, name, &st, 0) ? -1 : st.st_size;
+}
+
+/* COUNT members, and an open folder. */
+static void setup(void)
+{
+	memset(&scene, 0, sizeof scene);
+	SUCCEEDS(h5_folder_open(&scene.folder, scratch_folder()));
+	scene.folder.external = H5_EXTERNAL_BENEATH;
+	scene.folder.lock = H5_LOCK_ALWAYS;
+	scene.members =
+		(struct h5_members){.folder = &scene.folder, .path = "f0", .end = END, .writable = true};
+	for (unsigned i = 0; i < COUNT; i++)
+		make_file(i, i + 1 < COUNT ? SIZE : REST, "");
+}
+
+static void teardown(void)
+{
+	remove_files();
+	h5_folder_close(&scene.folder);
+}
+
+static int open_family(void)
+{
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = SIZE};
+	char path[200];
+	int rc;
+
+	snprintf(path, sizeof path, "%s/f0", scene.folder.path);
+	SUCCEEDS(h5_io_open_local(path, H5_LOCK_ALWAYS, true, &scene.first));
+	scene.io = scene.first;
+	fault_alloc_count(true);
+	rc = h5_members_open(&scene.members, &info, true, &scene.io);
+	fault_alloc_count(false);
+	return rc;
+}
+
+static unsigned count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The family is refused for this reason: the first member stays as it was, and the others are closed. */
+static void refuses(int code, const char *text)
+{
+	unsigned before = count_descriptors();
+	char byte;
+
+	ck_assert_int_eq(open_family(), code);
+	ck_assert_msg(!text || strstr(h5_error_last()->text, text), "%s", h5_error_last()->text);
+	ck_assert_ptr_eq(scene.io, scene.first);
+	ck_assert_int_eq(h5_io_read(scene.io, 0, &byte, 1), 0);
+	h5_io_close(scene.io);
+	ck_assert_uint_eq(count_descriptors(), before);
+}
+
+static void opens(void)
+{
+	SUCCEEDS(open_family());
+	ck_assert_ptr_ne(scene.io, scene.first);
+}
+
+START_TEST(members_are_written_and_made)
+{
+	char back[20];
+
+	opens();
+	SUCCEEDS(h5_io_write(scene.io, COUNT * SIZE - 10, "zzzzzzzzzzyyyyyyyyyy", 20));
+	SUCCEEDS(h5_io_read(scene.io, COUNT * SIZE - 10, back, 20));
+	ck_assert_mem_eq(back, "zzzzzzzzzzyyyyyyyyyy", 20);
+	SUCCEEDS(h5_io_read(scene.io, SIZE - 10, back, 20));
+	ck_assert_mem_eq(back, "aaaaaaaaaabbbbbbbbbb", 20);
+	h5_io_close(scene.io);
+	ck_assert_int_eq(size_of("f2"), SIZE);
+	ck_assert_int_eq(size_of("f3"), 10);
+	ck_assert_int_eq(size_of("f4"), -1);
+}
+END_TEST
+
+START_TEST(families_that_are_refused)
+{
+	char path[200];
+	int fd;
+
+	ck_assert_int_eq(unlinkat(scene.folder.fd, "f1", 0), 0);
+	refuses(-ENOENT, "f1");
+	ck_assert_int_eq(linkat(scene.folder.fd, "f2", scene.folder.fd, "f1", 0), 0);
+	scene.folder.lock = H5_LOCK_NONE;
+	refuses(-EINVAL, "f1 and f2 are one file");
+	scene.folder.lock = H5_LOCK_ALWAYS;
+	refuses(-EWOULDBLOCK, "f2");
+	ck_assert_int_eq(unlinkat(scene.folder.fd, "f1", 0), 0);
+	ck_assert_int_eq(mkdirat(scene.folder.fd, "f1", 0700), 0);
+	refuses(-EISDIR, "f1");
+	ck_assert_int_eq(unlinkat(scene.folder.fd, "f1", AT_REMOVEDIR), 0);
+	make_file(1, SIZE, "");
+	snprintf(path, sizeof path, "%s/f3", scene.folder.path);
+	make_file(3, REST, "");
+	fd = open(path, O_RDONLY);
+	ck_assert_int_eq(flock(fd, LOCK_SH), 0);
+	refuses(-EWOULDBLOCK, NULL);
+	close(fd);
+	scene.members.path = "f1";
+	refuses(-ENOTSUP, "no number 0");
+	scene.members.path = "f0";
+	scene.members.end = (uint64_t)H5_MEMBERS_MAX * SIZE + 1;
+	refuses(-ENOTSUP, "more than");
+	scene.members.end = END;
+	opens();
+	h5_io_close(scene.io);
+}
+END_TEST
+
+/* A commit that was cut off has made them. An HDF5 file is none of them, and no member can take its place. */
+START_TEST(what_follows_the_last_member)
+{
+	struct h5_io_stat st;
+
+	make_file(3, REST, "");
+	make_file(4, REST, "\x89HDF\r\n\x1a\n");
+	opens();
+	SUCCEEDS(h5_io_stat(scene.io, &st));
+	ck_assert_uint_eq(st.end, 3 * SIZE + REST);
+	ck_assert_int_eq(h5_io_write(scene.io, 4 * SIZE, "z", 1), -EEXIST);
+	ck_assert_msg(strstr(h5_error_last()->text, "f4"), "%s", h5_error_last()->text);
+	SUCCEEDS(h5_io_write(scene.io, 4 * SIZE - 1, "z", 1));
+	h5_io_close(scene.io);
+	ck_assert_int_eq(size_of("f3"), SIZE);
+	ck_assert_int_eq(size_of("f4"), REST);
+}
+END_TEST
+
+/* Bytes that are allocated, of the process; where a sanitizer allocates, it finds what is lost. */
+static size_t allocated(void)
+{
+	return mallinfo2().uordblks;
+}
+
+START_TEST(a_member_that_cannot_be_made)
+{
+	size_t before;
+
+	opens();
+	make_file(3, REST, "\x89HDF\r\n\x1a\n");
+	ck_assert_int_eq(h5_io_write(scene.io, 3 * SIZE, "z", 1), -EEXIST);
+	before = allocated();
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_int_eq(h5_io_write(scene.io, 3 * SIZE, "z", 1), -EEXIST);
+	ck_assert_uint_eq(allocated(), before);
+	ck_assert_int_eq(unlinkat(scene.folder.fd, "f3", 0), 0);
+	SUCCEEDS(h5_io_write(scene.io, 3 * SIZE, "z", 1));
+	h5_io_close(scene.io);
+}
+END_TEST
+
+/* Opens the family again and again, so that each allocation fails once. */
+static void fail_each(void)
+{
+	bool failed = true;
+	unsigned refused = 0;
+
+	for (unsigned long n = 1; failed; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		rc = open_family();
+		failed = fault_alloc_disarm();
+		/* The C library does without the one that makes a text shorter. */
+		ck_assert(!rc || (failed && rc == -ENOMEM));
+		ck_assert_int_eq(scene.io == scene.first, rc != 0);
+		refused += rc != 0;
+		h5_io_close(scene.io);
+	}
+	ck_assert_uint_gt(refused, 10);
+}
+
+START_TEST(no_memory)
+{
+	unsigned descriptors = count_descriptors();
+	size_t before;
+
+	make_file(3, REST, "");
+	/* Some of what is freed stays in small caches, as much each time. */
+	fail_each();
+	fail_each();
+	before = allocated();
+	fail_each();
+	ck_assert_uint_eq(allocated(), before);
+	ck_assert_uint_eq(count_descriptors(), descriptors);
+}
+END_TEST
+
+UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
+		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
+		 no_memory)
