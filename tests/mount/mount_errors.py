@@ -5,11 +5,13 @@ import fcntl
 import os
 import re
 import struct
+import subprocess
+import unittest
 
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, lookup3, main, mounted, patch, read, refusal, write
+from mountlib import H5FS, Mount, MountCase, lookup3, main, mounted, patch, read, refusal, write
 
 DEFLATE = struct.pack("<HHHH8s", 1, 8, 1, 1, b"deflate")  # its description in a version 1 pipeline message
 
@@ -112,6 +114,29 @@ class Refused(ErrorCase):
         for option in ("no_such_option", "external=perhaps", "locking=perhaps", "order=size", "xattr=no", "uid=x", "sync=never", "wait=x"):
             with self.subTest(option=option):
                 self.assertRefused(path, re.escape(option.split("=")[0]), options=option)
+
+
+class Unstarted(ErrorCase):
+    @unittest.skipIf(os.geteuid(), "fusermount3 mounts for root alone under strace")
+    def test_processes_and_threads(self):
+        """One of those that a mount for writing begins with cannot be started: it says so, and nothing stays mounted."""
+        path, point = self.sample(), self.file("mnt")
+        os.mkdir(point)
+        before = read(path)
+        for number in range(1, 5):
+            command = ["strace", "-o", self.file("trace"), "-e", "trace=clone,clone3", "-e", "inject=clone3:error=ENOSYS",
+                       "-e", f"inject=clone:error=EAGAIN:when={number}", H5FS, "-f", "-o", "rw", path, point]
+            with self.subTest(number):
+                try:
+                    run = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=20, check=False,
+                                         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                finally:
+                    if mounted(point):
+                        subprocess.run(["fusermount3", "-u", point], check=False)
+                        self.fail("it is mounted")
+                self.assertEqual(run.returncode, 7, run.stderr)
+                self.assertRegex(run.stderr, "^h5fs: .*: Resource temporarily unavailable\n$")
+        self.assertEqual(read(path), before)
 
 
 class Locked(ErrorCase):
