@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import errno
 import json
+import math
 import os
 
 import numpy
@@ -68,7 +69,7 @@ class Thing:
 
     @property
     def row(self):
-        return int(numpy.prod(self.shape[1:], dtype=int)) * self.itemsize
+        return math.prod(self.shape[1:]) * self.itemsize
 
     @property
     def can_resize(self):
@@ -88,6 +89,10 @@ class Thing:
         self.data = self.data[:size] + (self.fill * (more // len(self.fill) + 1))[:more]
         if self.shape and self.row:
             self.shape = (size // self.row, *self.shape[1:])
+
+
+def leads_back(link, chain):
+    return link[0] == "hard" and link[1] in chain
 
 
 def renumbered(value, numbers):
@@ -163,17 +168,29 @@ class Model:
         self.next += 1
         return self.next - 1
 
-    def names(self, top=()):
-        """All names below a group but those that lead back: (path, number of the group above, link)."""
+    def places(self, top=()):
+        """All groups from one on, by each path that does not lead back: (path, numbers on the way and its own, [(name, number)] of the groups
+        in it)."""
+        inside = {}
         todo = [(tuple(top), [self.follow(top[:i]) for i in range(len(top) + 1)])]
         while todo:
             path, chain = todo.pop()
+            number = chain[-1]
+            if number not in inside:
+                inside[number] = [(name, link[1]) for name, link in self.things[number].links.items() if self.is_group(link)]
+            below = [(name, group) for name, group in inside[number] if group not in chain]
+            yield path, chain, below
+            todo += [((*path, name), [*chain, group]) for name, group in below]
+
+    def names(self, top=()):
+        """All names below a group but those that lead back: (path, number of the group above, link)."""
+        for path, chain, _ in self.places(top):
             for name, link in self.things[chain[-1]].links.items():
-                if link[0] == "hard" and link[1] in chain:
-                    continue
-                yield (*path, name), chain[-1], link
-                if link[0] == "hard" and self.things[link[1]].kind == "group":
-                    todo.append(((*path, name), [*chain, link[1]]))
+                if not leads_back(link, chain):
+                    yield (*path, name), chain[-1], link
+
+    def is_group(self, link):
+        return bool(link) and link[0] == "hard" and self.things[link[1]].kind == "group"
 
     def follow(self, path):
         number = ROOT

@@ -1,7 +1,7 @@
 """What all who change a file beside a model (tree_model.py) have in common: how they choose what to change."""
 import os
 
-from tree_model import error_of, escape, named, short
+from tree_model import error_of, escape, leads_back, named, short
 
 TRACE = os.environ.get("H5FS_TREE_TRACE")  # a file to which all operations go
 LARGEST = 40_000  # bytes that a dataset grows to
@@ -35,23 +35,33 @@ class Steps:
         return self.own is None or number in self.own or number in self.made
 
     def is_group(self, link):
-        return link and link[0] == "hard" and self.thing(link[1]).kind == "group"
+        return self.model.is_group(link)
 
     def groups(self):
         yield self.top, self.model.follow(self.top)
-        for path, _, link in self.model.names(self.top):
-            if self.is_group(link) and self.is_own(link[1]):
-                yield path, link[1]
+        for path, _, below in self.model.places(self.top):
+            for name, number in below:
+                if self.is_own(number):
+                    yield (*path, name), number
 
     def existing(self, wanted=lambda link: True):
         """(path, number of the group above, link) of any group, or None."""
-        found = {}
-        for one in self.model.names(self.top):
-            if wanted(one[2]) and (len(one[0]) == len(self.top) + 1 or self.is_own(one[1])):
-                found.setdefault(one[0][:-1], []).append(one)
+        found, of_group = [], {}
+        for path, chain, _ in self.model.places(self.top):
+            number = chain[-1]
+            if path != self.top and not self.is_own(number):
+                continue
+            if number not in of_group:
+                of_group[number] = [(name, link) for name, link in self.thing(number).links.items() if wanted(link)]
+            names = [(name, link) for name, link in of_group[number] if not leads_back(link, chain)]
+            if names:
+                found.append((path, number, names))
+        if not found:
+            return None
         # Groups of many links shall not be all that changes.
-        weights = [min(len(names), 20) for names in found.values()]
-        return self.dice.choice(self.dice.choices(list(found.values()), weights)[0]) if found else None
+        path, number, names = self.dice.choices(found, [min(len(names), 20) for _, _, names in found])[0]
+        name, link = self.dice.choice(names)
+        return (*path, name), number, link
 
     def new_name(self):
         n = self.dice.randrange(1 << 24)
