@@ -104,6 +104,7 @@ struct h5_fetcher {
 	unsigned pages; /* of listings that are not closed yet */
 	bool is_mute;	/* a reply could not be sent: the loop ends */
 	struct h5_source sources[H5_REMOTE_FILES];
+	size_t sources_used; /* from the first on; the memory of the others was never touched */
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
 };
 

@@ -68,6 +68,7 @@ static void begin_transfer(struct h5_transfer *t, struct h5_fetcher *f, struct h
 				  .unoffered = message->request.what == H5_REMOTE_LIST,
 				  .easy = easy};
 	memcpy(t->cells, message->cells, message->request.cells * sizeof *message->cells);
+	f->sources_used = h5_max(f->sources_used, message->request.file + (size_t)1);
 }
 
 /* From a file that is here as a whole. */
@@ -306,7 +307,7 @@ int h5_fetcher_serve(struct h5_fetcher *f)
 		if (curl_multi_poll(f->multi, &link, 1, time_to_wait(f), NULL))
 			return EXIT_FAILURE;
 	}
-	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
+	for (size_t i = 0; i < f->sources_used; i++)
 		h5_disk_close(&f->disk, f->sources[i].disk);
 	return EXIT_SUCCESS;
 }

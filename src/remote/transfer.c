@@ -404,7 +404,7 @@ static bool change_region(struct h5_fetcher *f, const char *region)
 		return false;
 	free(f->url);
 	f->url = url;
-	for (size_t i = 0; i < H5_REMOTE_FILES; i++) {
+	for (size_t i = 0; i < f->sources_used; i++) {
 		struct h5_source *source = &f->sources[i];
 
 		url = source->url ? h5_url_moved(source->url, f->url) : NULL;

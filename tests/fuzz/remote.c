@@ -364,10 +364,11 @@ static void run_requests(const void *arg, const uint8_t *data, size_t size)
 		.known = true, .url = strdup("http://host/folder/x.h5"), .size = take(&r, 8)};
 	f->sources[1] = (struct h5_source){
 		.known = true, .url = strdup("http://host/folder/y.h5"), .size = WHOLE, .whole = whole};
+	f->sources_used = 2;
 	serve(f, &r);
 	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
 		check_transfer(f, &f->transfers[i]);
-	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
+	for (size_t i = 0; i < f->sources_used; i++)
 		h5_source_forget(f, &f->sources[i]);
 	curl_multi_cleanup(f->multi);
 	free(f->end.memory);
