@@ -1,4 +1,5 @@
 /* Links are inserted, changed, renamed and removed in groups of every storage, beside a model of them. */
+#include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "crash_image.h"
 #include "group_model.h"
@@ -256,6 +257,34 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
+/* ---- damage ---- */
+
+static int spoil_version(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	ck_assert_uint_gt(n, 0);
+	body[0] = 0x7f;
+	return 0;
+}
+
+/* Nobody knows where links of such a group are, or in which order. */
+START_TEST(a_damaged_link_info_message)
+{
+	struct group_model *m = group_model_begin("tracked", counts[_i], NULL);
+	struct h5_new_group style;
+
+	SUCCEEDS(h5_header_update(m->file, m->group, H5_MSG_LINK_INFO, spoil_version, NULL));
+	ck_assert_int_eq(group_insert(m, 199, 'h'), -EUCLEAN);
+	ck_assert_int_eq(group_change(m, 1, 's'), -EUCLEAN);
+	ck_assert_int_eq(group_rename(m, 1, 199), -EUCLEAN);
+	ck_assert_int_eq(group_rename(m, 1, 1), -EUCLEAN);
+	ck_assert_int_eq(group_remove(m, 1), -EUCLEAN);
+	ck_assert_int_eq(h5_group_style(m->file, m->group, &style), -EUCLEAN);
+	ck_assert(!h5_group_renames_at_once(m->file, m->group));
+	group_model_end(m);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
 		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, FORMS},
-		{a_link_moves_to_another_group, FORMS})
+		{a_link_moves_to_another_group, FORMS}, {a_damaged_link_info_message, COUNTS})
