@@ -289,6 +289,17 @@ START_TEST(nothing_is_left_of_a_failure)
 }
 END_TEST
 
+/* Writers bring a batch to the file because of what they count here. */
+static void check_held(const struct h5_heap_batch *batch, bool any)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < batch->count; i++)
+		held += batch->blocks[i].capacity;
+	ck_assert_uint_eq(batch->held, held);
+	ck_assert_int_eq(held > 0, any);
+}
+
 /* A batch goes on in the free space that its last commit has left, takes back what was put since a mark, and
  * gives back the end of a large collection. */
 START_TEST(batches)
@@ -311,11 +322,14 @@ START_TEST(batches)
 	for (unsigned i = 0; i < 1000; i++)
 		SUCCEEDS(heap_scene_put(&s, bytes, 20, &address[2], &index[2]));
 	ck_assert_uint_ne(address[2], address[0]);
+	check_held(&s.batch, true);
 	h5_heap_batch_back(&s.batch, &mark);
+	check_held(&s.batch, true);
 	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[2], &index[2]));
 	ck_assert_uint_eq(address[2], address[0]);
 	ck_assert_uint_eq(index[2], 3);
 	SUCCEEDS(h5_heap_batch_flush(&s.batch));
+	check_held(&s.batch, false);
 	/* one commit changes the free space of a committed collection once */
 	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[3], &index[3]));
 	ck_assert_uint_ne(address[3], address[0]);
@@ -332,6 +346,7 @@ START_TEST(batches)
 	SUCCEEDS(h5_heap_batch_flush(&s.batch));
 	h5_tx_abandon(s.scratch.file);
 	h5_heap_batch_release(&s.batch);
+	check_held(&s.batch, false);
 	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[1], &index[1]));
 	ck_assert_uint_eq(index[1], 1);
 	heap_scene_end(&s);
