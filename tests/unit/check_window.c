@@ -206,4 +206,48 @@ START_TEST(reads_are_few)
 }
 END_TEST
 
-UNIT_MAIN("window", objects_are_the_same, damaged_neighbours, reads_are_few)
+/* ---- how much is read ---- */
+
+struct run {
+	size_t each;	   /* bytes of a header */
+	uint64_t at[4], n; /* headers lie so far behind the first one */
+	size_t size;	   /* bytes that the window gets */
+};
+
+/* Headers up to 4096 bytes apart are read at once, but no more than 65536 bytes. */
+static const struct run runs[] = {
+	{100, {0}, 1, 0},
+	{100, {0, 0}, 2, 100},
+	{100, {0, 100 + 4096}, 2, 100 + 4096 + 100},
+	{100, {0, 100 + 4097}, 2, 0},
+	{5000, {0, 5000 + 4096}, 2, 5000 + 4096 + 5000},
+	{5000, {0, 5000 + 4097}, 2, 0},
+	{100, {0, 4000, 4100 + 4096}, 3, 4100 + 4096 + 100},
+	{100, {0, 4000, 4100 + 4097}, 3, 4100},
+	{30000, {0, 30000, 65536 - 30000}, 3, 65536},
+	{30000, {0, 30000, 65536 - 29999}, 3, 60000},
+	{100, {0, 200, 100, 300}, 4, 300},
+	{65536, {0, 0}, 2, 65536},
+	{65537, {0, 0}, 2, 0},
+};
+
+START_TEST(close_ones_are_read_at_once)
+{
+	const struct run *run = &runs[_i];
+	struct opened o = objects_open("old");
+	const uint64_t first = h5_file_end(o.file) - 70000;
+	struct h5_window window;
+	uint64_t at[4];
+
+	for (unsigned i = 0; i < run->n; i++)
+		at[i] = first + run->at[i];
+	h5_window_init(&window, o.file);
+	h5_window_move(&window, at, run->n, run->each);
+	ck_assert_uint_eq(window.size, run->size);
+	h5_window_release(&window);
+	objects_close(&o);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("window", {objects_are_the_same, 1}, {damaged_neighbours, 1}, {reads_are_few, 1},
+		{close_ones_are_read_at_once, sizeof runs / sizeof *runs})
