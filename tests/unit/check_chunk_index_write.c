@@ -1,10 +1,12 @@
 /* Changes through the extensible array, against what libhdf5 makes of the same sequence
  * (tests/fixtures/chunk_index_write.py); tests/judge/index_structure.py compares. */
 #include "base/error.h"
+#include "change/watch.h"
 #include "crash_image.h"
 #include "index_target.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PAGED = 131060 }; /* the first chunk in a page */
@@ -107,16 +109,73 @@ START_TEST(rows_are_trimmed_along_a_limited_dimension)
 }
 END_TEST
 
+/* ---- an array that moves ---- */
+
+/* The first and the last bytes of the blocks of an index. */
+struct edges {
+	struct h5_file *file;
+	struct h5_tx_watch watches[2000];
+	uint64_t addresses[2000]; /* H5_UNDEF: its space was given up */
+	size_t count;
+};
+
+static void watch_byte(struct edges *edges, uint64_t address)
+{
+	ck_assert_uint_lt(edges->count, sizeof edges->watches / sizeof *edges->watches);
+	edges->addresses[edges->count] = address;
+	h5_tx_watch(edges->file, &edges->watches[edges->count], &edges->addresses[edges->count]);
+	edges->count++;
+}
+
+static int watch_block(void *arg, uint64_t address, uint64_t n)
+{
+	watch_byte(arg, address);
+	watch_byte(arg, address + n - 1);
+	return 0;
+}
+
+static int no_visit(void *arg, uint64_t address, uint64_t n)
+{
+	(void)arg;
+	(void)address;
+	(void)n;
+	return 0;
+}
+
+static struct edges *watch_blocks(const struct target *t)
+{
+	struct edges *edges = calloc(1, sizeof *edges);
+	const struct h5_extent_visits visits = {no_visit, watch_block, edges};
+
+	ck_assert_ptr_nonnull(edges);
+	edges->file = t->file;
+	SUCCEEDS(h5_chunk_index_extents(t->index, &visits));
+	return edges;
+}
+
+static void assert_given_up(struct edges *edges)
+{
+	ck_assert_uint_gt(edges->count, 0);
+	for (size_t i = 0; i < edges->count; i++) {
+		ck_assert_uint_eq(edges->addresses[i], H5_UNDEF);
+		h5_tx_unwatch(edges->file, &edges->watches[i]);
+	}
+	free(edges);
+}
+
 /* The header lies across a page: with the first change the whole array moves. */
 START_TEST(an_array_that_has_to_move)
 {
+	struct edges *edges;
 	struct target t;
 	uint64_t before;
 
 	begin(&t, "crossing", NULL);
 	before = t.layout.chunked.address;
 	ck_assert(!h5_tx_is_safe(t.file, before, 72));
+	edges = watch_blocks(&t);
 	ck_assert_int_eq(target_set(&t, PAGED + 1100), 0);
+	assert_given_up(edges);
 	ck_assert_uint_ne(h5_chunk_index_layout(t.index)->address, before);
 	target_assert_stored(&t, 0, PAGED + 1101);
 	SUCCEEDS(target_publish(&t, PAGED + 1101));
