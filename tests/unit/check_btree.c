@@ -182,6 +182,40 @@ START_TEST(v1_bad_nodes)
 }
 END_TEST
 
+static int decode1(const struct h5_buf *bytes, size_t at, size_t n, enum h5_btree1_type type)
+{
+	struct h5_reader r = h5_reader_init(bytes->data + at, n, at, 8, 8);
+	struct h5_btree1_node *node = NULL;
+	size_t cost;
+	int rc = h5_btree1_node_decode(&r, type, 0, &node, &cost);
+
+	free(node);
+	return rc;
+}
+
+/* Who knows the size of a node has not looked at its begin. */
+START_TEST(v1_bad_begins)
+{
+	struct image m;
+	size_t at;
+
+	image_init(&m);
+	at = put_node1(&m, 0, 0, 1);
+	for (uint64_t i = 0; i < 3; i++)
+		put(&m, i, 8);
+	ck_assert_int_eq(decode1(&m.bytes, at, 48, H5_BTREE1_GROUP), 0);
+	ck_assert_int_eq(decode1(&m.bytes, at, 48, H5_BTREE1_CHUNK), -EUCLEAN);
+	for (size_t n = 0; n < 48; n++)
+		ck_assert_int_eq(decode1(&m.bytes, at, n, H5_BTREE1_GROUP), -EUCLEAN);
+	for (size_t i = 0; i < 5; i++) {
+		m.bytes.data[at + i] ^= 1;
+		ck_assert_int_eq(decode1(&m.bytes, at, 48, H5_BTREE1_GROUP), -EUCLEAN);
+		m.bytes.data[at + i] ^= 1;
+	}
+	image_release(&m);
+}
+END_TEST
+
 /* A superblock of version 1, with the three K. */
 static void put_superblock1(struct image *m, unsigned leaf, unsigned internal, unsigned chunk)
 {
@@ -531,5 +565,6 @@ START_TEST(v2_shared_children)
 }
 END_TEST
 
-UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v1_limits_of_k, v2_find_and_iterate,
-	  v2_empty_trees, v2_flipped_bits, v2_bad_headers, v2_circles, v2_shared_children)
+UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v1_bad_begins, v1_limits_of_k,
+	  v2_find_and_iterate, v2_empty_trees, v2_flipped_bits, v2_bad_headers, v2_circles,
+	  v2_shared_children)
