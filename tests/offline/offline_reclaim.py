@@ -140,6 +140,24 @@ class Reclaim(MountCase):
                 self.assertIn(", 1 counts that are too high; ", said)
                 self.assertEqual(status, SOUND)
 
+    def test_values_of_a_dataset_that_is_too_large_to_look_at(self):
+        """Nobody knows which values a dataset of over 2^64 bytes refers to, so none counts as lost."""
+        path = self.file("endless.h5")
+        text = h5py.string_dtype()
+        with h5py.File(path, "w", libver="latest") as f:
+            f["gone"] = numpy.array(["g" * 50] * 300, text)
+            endless = f.create_dataset("endless", (1 << 61,), text, chunks=(10,), maxshape=(None,))
+            endless[5] = "kept " * 1000
+            del f["gone"]
+        before = content(path).count(b"kept kept")
+        status, said = run("--check", path)
+        self.assertEqual(status, SOUND, said)
+        self.assertNotIn("global heap", said)
+        self.assertEqual(run("--reclaim", path)[0], SOUND)
+        self.assertEqual(content(path).count(b"kept kept"), before)
+        with h5py.File(path) as f:
+            self.assertEqual(f["endless"][5], b"kept " * 1000)
+
     def test_after_a_kill(self):
         """What was written and not committed, and what was behind the end."""
         path = self.file("killed.h5")

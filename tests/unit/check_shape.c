@@ -238,6 +238,38 @@ START_TEST(what_is_outside_goes_later)
 }
 END_TEST
 
+/* Rows that came last are in memory, and what a smaller shape leaves of them is the fill value. */
+START_TEST(new_rows_are_cut)
+{
+	static const uint64_t large[2] = {ROWS + 2, COLUMNS}, narrow[2] = {ROWS + 2, 3};
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, _i, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_dataset_writer *writer;
+		struct model m;
+
+		first_model(&m);
+		resize(&m, large);
+		SUCCEEDS(set_dims(&s, addresses[k], large));
+		for (unsigned i = ROWS * COLUMNS; i < (ROWS + 2) * COLUMNS; i++)
+			m.data[i] = (uint8_t)i;
+		SUCCEEDS(h5_dataset_writer_get(s.file, addresses[k], false, &writer));
+		SUCCEEDS(h5_dataset_writer_write(writer, ROWS * COLUMNS, m.data + ROWS * COLUMNS,
+						 2 * COLUMNS));
+		h5_dataset_writer_put(writer);
+		resize(&m, narrow);
+		SUCCEEDS(set_dims(&s, addresses[k], narrow));
+		resize(&m, large);
+		SUCCEEDS(set_dims(&s, addresses[k], large));
+		ck_assert(has(&s, addresses[k], &m));
+	}
+	finish(&s);
+	scratch_release(&s);
+}
+END_TEST
+
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
@@ -266,4 +298,4 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2},
-		{killed_between_cells, 2})
+		{new_rows_are_cut, 2}, {killed_between_cells, 2})
