@@ -91,6 +91,7 @@ UNIT_TESTS = \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
+	tests/unit/check_tree \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
@@ -146,6 +147,7 @@ tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
+tests_unit_check_tree_SOURCES = tests/unit/check_tree.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
@@ -524,6 +526,7 @@ JUDGED_TESTS = \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
+	tests/unit/check_tree \
 	tests/unit/check_write_faults \
 	tests/unit/crash_replay \
 	tests/mount/cookbook.py \

@@ -1,0 +1,229 @@
+/* A folder as one tree: which files are looked at, where they lie, and how they are opened. */
+#include "scratch.h"
+#include "tree/place.h"
+#include "vfs/private.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- names ---- */
+
+START_TEST(patterns)
+{
+	static const struct {
+		const char *match, *name;
+		bool matches;
+	} cases[] = {
+		{H5_TREE_MATCH, "a.h5", true},
+		{H5_TREE_MATCH, "A.HDF5", true},
+		{H5_TREE_MATCH, "x.bag", true},
+		{H5_TREE_MATCH, "h5", false},
+		{H5_TREE_MATCH, "a.h5.txt", false},
+		{"", "a", false},
+		{":", "a", false},
+		{"a:b", "a", true},
+		{"a:b", "b", true},
+		{"a:b", "a:b", false},
+		{"a::b", "b", true},
+		{"?[0-9]", "x7", true},
+		{"?[0-9]", "7x", false},
+	};
+	char match[NAME_MAX + 8];
+	struct h5_tree tree = {0};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		tree.options.match = cases[i].match;
+		ck_assert_msg(h5_tree_matches(&tree, cases[i].name) == cases[i].matches, "%s, %s",
+			      cases[i].match, cases[i].name);
+	}
+	/* A pattern that is longer than any name matches none, and those behind it count. */
+	for (size_t n = NAME_MAX - 1; n < NAME_MAX + 3; n++) {
+		memset(match, '*', n);
+		strcpy(match + n, ":b");
+		tree.options.match = match;
+		ck_assert_int_eq(h5_tree_matches(&tree, "a"), n <= NAME_MAX);
+		ck_assert(h5_tree_matches(&tree, "b"));
+	}
+}
+END_TEST
+
+START_TEST(paths)
+{
+	struct h5_tree_node root = {.name = ""}, a = {.parent = &root, .name = "a"},
+			    bc = {.parent = &a, .name = "bc"}, d = {.parent = &bc, .name = "d"};
+	const struct {
+		const struct h5_tree_node *node;
+		const char *path;
+	} cases[] = {{&root, "x"}, {&a, "xa"}, {&bc, "xa/bc"}, {&d, "xa/bc/d"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const size_t n = strlen(cases[i].path);
+
+		for (size_t limit = 1; limit <= n; limit++) {
+			struct h5_buf path;
+
+			h5_buf_init(&path, limit);
+			h5_buf_text(&path, "x");
+			h5_tree_place_path(cases[i].node, &path);
+			ck_assert_int_eq(path.err, limit < n ? -E2BIG : 0);
+			ck_assert(limit < n || (path.size == n && !memcmp(path.data, cases[i].path, n)));
+			h5_buf_release(&path);
+		}
+	}
+}
+END_TEST
+
+/* ---- a folder ---- */
+
+static bool opening_fails;
+
+static int opened(void *arg, const char *path, const struct h5_file_set *set, const struct h5_opened *what,
+		  struct h5_vfs *vfs, void **own)
+{
+	(void)arg;
+	(void)path;
+	(void)set;
+	(void)what;
+	(void)vfs;
+	(void)own;
+	return opening_fails ? -EPERM : 0;
+}
+
+static int closing(void *arg, const char *path, struct h5_vfs *vfs, void *own)
+{
+	(void)arg;
+	(void)path;
+	(void)own;
+	return h5_vfs_finish(vfs);
+}
+
+struct folder {
+	char path[160];
+	struct h5_tree *tree;
+};
+
+static void begin(struct folder *folder)
+{
+	const struct h5_tree_options options = {
+		.match = H5_TREE_MATCH,
+		.open_files = 2,
+		.set = {.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_ALWAYS},
+		.vfs = {.url = "file:///folder", .file_fd = -1},
+		.opened = opened,
+		.closing = closing};
+
+	snprintf(folder->path, sizeof folder->path, "%s/folder", scratch_folder());
+	scratch_run("rm -rf '%s'; mkdir -p '%s/f'; touch '%s/f/x'", folder->path, folder->path, folder->path);
+	SUCCEEDS(h5_tree_open(folder->path, &options, &folder->tree));
+}
+
+static void end(struct folder *folder)
+{
+	h5_tree_close(folder->tree);
+	scratch_run("rm -r '%s'", folder->path);
+}
+
+static struct h5_tree_node *find(struct folder *folder, const char *name)
+{
+	struct h5_tree_entry entry;
+
+	SUCCEEDS(h5_tree_lookup(folder->tree, h5_tree_root(folder->tree), name, &entry));
+	return entry.node;
+}
+
+/* What opening comes to; 0: it succeeds. */
+static int open_in(struct folder *folder, const struct h5_tree_node *node, const char *name)
+{
+	int fd = h5_tree_place_open(folder->tree, node, name, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+START_TEST(folders_that_change)
+{
+	static const char *const changes[] = {
+		"mv f g",			       /* gone */
+		"mv f g; mkdir f; touch f/x",	       /* another one */
+		"mv f g; ln -s g f",		       /* a link to it */
+		"mv f g; touch f",		       /* no folder */
+		"mv f g; cp -r g f; rm g/x; touch g/x" /* a copy */
+	};
+
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		struct h5_tree_node *node;
+		struct folder folder;
+
+		begin(&folder);
+		node = find(&folder, "f");
+		ck_assert_int_eq(open_in(&folder, node, "x"), 0);
+		ck_assert_int_eq(open_in(&folder, node, "y"), -ENOENT);
+		scratch_run("cd '%s'; %s", folder.path, changes[i]);
+		ck_assert_msg(open_in(&folder, node, "x") == -ESTALE, "%s", changes[i]);
+		ck_assert_msg(open_in(&folder, node, "y") == -ESTALE, "%s", changes[i]);
+		h5_tree_forget(folder.tree, node, 1);
+		end(&folder);
+	}
+}
+END_TEST
+
+/* Makes a file whose root group is damaged. */
+static void damage_root(const char *path)
+{
+	enum { ROOT = 36 }; /* its address, in a superblock of version 2 or 3 */
+	uint64_t address;
+	int fd = open(path, O_RDWR);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pread(fd, &address, sizeof address, ROOT), sizeof address);
+	ck_assert_int_eq(pwrite(fd, "damage", 6, (off_t)address), 6);
+	close(fd);
+}
+
+static int enter(struct folder *folder, struct h5_tree_node *node, bool direct)
+{
+	struct h5_tree_inside in;
+	int rc = h5_tree_enter(folder->tree, node, &in);
+
+	if (rc)
+		return rc;
+	ck_assert_int_eq(in.vfs->maps_direct, direct);
+	h5_tree_leave(folder->tree, &in);
+	return 0;
+}
+
+/* As the kernel of the mount can map them, or not. */
+START_TEST(files_are_opened)
+{
+	struct h5_tree_node *good, *bad;
+	struct folder folder;
+	char from[512], path[200];
+
+	begin(&folder);
+	if (_i)
+		h5_tree_set_maps_direct(folder.tree);
+	scratch_fixture("read_faults/new.h5", from);
+	snprintf(path, sizeof path, "%s/good.h5", folder.path);
+	scratch_copy(from, path);
+	snprintf(path, sizeof path, "%s/bad.h5", folder.path);
+	scratch_copy(from, path);
+	damage_root(path);
+	good = find(&folder, "good.h5");
+	bad = find(&folder, "bad.h5");
+	opening_fails = true;
+	ck_assert_int_eq(enter(&folder, good, _i), -EPERM);
+	opening_fails = false;
+	ck_assert_int_eq(enter(&folder, good, _i), 0);
+	ck_assert_int_eq(enter(&folder, bad, _i), -EUCLEAN);
+	ck_assert_int_eq(enter(&folder, good, _i), 0);
+	h5_tree_forget(folder.tree, good, 1);
+	h5_tree_forget(folder.tree, bad, 1);
+	end(&folder);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2})
