@@ -71,6 +71,7 @@ UNIT_TESTS = \
 	tests/unit/check_object_removal \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
+	tests/unit/check_pending \
 	tests/unit/check_pipeline \
 	tests/unit/check_pool \
 	tests/unit/check_progress \
@@ -192,6 +193,7 @@ tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=real
 tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
+tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)

@@ -26,7 +26,16 @@ static void copy_file(struct vfs_scene *scene, const char *fixture)
 	scratch_copy(original, scene->path);
 }
 
-static void open_mount(struct vfs_scene *scene, bool writable)
+static void open_mount(struct vfs_scene *scene, const struct h5_file_set_options *options)
+{
+	const struct h5_vfs_options vfs = {
+		.writable = options->writable, .gather = 1 << 20, .file_fd = -1, .log = count_line};
+
+	SUCCEEDS(h5_open_file(scene->path, options, &scene->set, NULL));
+	SUCCEEDS(h5_vfs_open(scene->set, &vfs, &scene->vfs));
+}
+
+static void open_usual(struct vfs_scene *scene, bool writable)
 {
 	const struct h5_file_set_options options = {.block_cache = 8 << 20,
 						    .chunk_cache = 8 << 20,
@@ -34,30 +43,34 @@ static void open_mount(struct vfs_scene *scene, bool writable)
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = writable,
 						    .check = h5_vfs_check_object};
-	const struct h5_vfs_options vfs = {
-		.writable = writable, .gather = 1 << 20, .file_fd = -1, .log = count_line};
 
-	SUCCEEDS(h5_open_file(scene->path, &options, &scene->set, NULL));
-	SUCCEEDS(h5_vfs_open(scene->set, &vfs, &scene->vfs));
+	open_mount(scene, &options);
 }
 
 void vfs_scene_open(struct vfs_scene *scene, const char *fixture)
 {
 	copy_file(scene, fixture);
-	open_mount(scene, true);
+	open_usual(scene, true);
+}
+
+void vfs_scene_open_as(struct vfs_scene *scene, const char *fixture,
+		       const struct h5_file_set_options *options)
+{
+	copy_file(scene, fixture);
+	open_mount(scene, options);
 }
 
 void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture)
 {
 	copy_file(scene, fixture);
-	open_mount(scene, false);
+	open_usual(scene, false);
 }
 
 void vfs_scene_open_in_place(struct vfs_scene *scene, const char *fixture)
 {
 	scene->in_place = true;
 	scratch_fixture(fixture, scene->path);
-	open_mount(scene, false);
+	open_usual(scene, false);
 }
 
 void vfs_scene_close(struct vfs_scene *scene)

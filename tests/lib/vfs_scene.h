@@ -16,6 +16,9 @@ struct vfs_scene {
 extern unsigned vfs_scene_logged;
 
 void vfs_scene_open(struct vfs_scene *scene, const char *fixture);
+/* The same with these options. */
+void vfs_scene_open_as(struct vfs_scene *scene, const char *fixture,
+		       const struct h5_file_set_options *options);
 /* The same on a mount for reading. */
 void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture);
 /* A mount for reading of the fixture's file, with the files beside it. */

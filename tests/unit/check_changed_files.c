@@ -341,5 +341,37 @@ START_TEST(a_map_of_paths_is_made_anew)
 }
 END_TEST
 
+/* Times of a mount for writing. */
+struct sharing {
+	enum h5_lock_mode lock;
+	bool swmr, others; /* other programs may change what they like */
+};
+static const struct sharing sharings[] = {
+	{H5_LOCK_ALWAYS, false, false}, {H5_LOCK_NONE, false, true}, {H5_LOCK_NONE, true, false}};
+
+/* Of a file that nobody else changes, only changes through the mount count. */
+START_TEST(times_are_those_of_other_programs)
+{
+	struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+	for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+		const struct h5_file_set_options options = {.block_cache = 8 << 20,
+							    .chunk_cache = 8 << 20,
+							    .lock = sharings[i].lock,
+							    .swmr = sharings[i].swmr,
+							    .writable = true};
+		struct vfs_scene scene;
+		struct stat st;
+
+		vfs_scene_open_as(&scene, "read_faults/new.h5", &options);
+		ck_assert_int_eq(utimensat(AT_FDCWD, scene.path, times, 0), 0);
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, h5_vfs_root(scene.vfs), &st));
+		ck_assert_int_eq(st.st_mtim.tv_sec == 1, sharings[i].others);
+		vfs_scene_close(&scene);
+	}
+}
+END_TEST
+
 UNIT_MAIN("changed files", views_are_read_again, holes_are_looked_for_again, files_are_opened_to_write,
-	  text_is_written_at_its_end, objects_go_later, a_map_of_paths_is_made_anew)
+	  text_is_written_at_its_end, objects_go_later, a_map_of_paths_is_made_anew,
+	  times_are_those_of_other_programs)

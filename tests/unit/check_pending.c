@@ -1,0 +1,111 @@
+/* Files that are being written while the file is committed, without their names. */
+#include "crash_image.h"
+#include "object/path.h"
+#include "scratch.h"
+#include "vfs_scene.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATES_LEAST = 4 };
+
+static struct h5_node *make_folder(struct vfs_scene *scene, const char *name)
+{
+	struct h5_vfs_entry entry;
+
+	SUCCEEDS(h5_vfs_mkdir(scene->vfs, h5_vfs_root(scene->vfs), name, &entry));
+	return entry.node;
+}
+
+static void make_file(struct vfs_scene *scene, struct h5_node *folder, const char *name)
+{
+	struct h5_vfs_entry entry;
+
+	SUCCEEDS(h5_vfs_mknod(scene->vfs, folder, name, &entry));
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+}
+
+static bool has_path(struct h5_file *file, const char *path)
+{
+	struct h5_file *found;
+	uint64_t address;
+	int rc = h5_path_find(file, h5_file_superblock(file)->root, path, strlen(path), &found, &address);
+
+	ck_assert(!rc || rc == -ENOENT);
+	return !rc;
+}
+
+/* What another program would see now. */
+static void check_state(const struct crash_image *image, const char *left_out, bool old, bool new)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
+	struct h5_file_set *set;
+	struct h5_file *file;
+
+	SUCCEEDS(h5_file_set_open_memory(image->data, image->size, &options, &set));
+	file = h5_file_set_root(set);
+	ck_assert(!has_path(file, left_out));
+	ck_assert(has_path(file, "from/moved") || has_path(file, "to/moved"));
+	ck_assert(!old || has_path(file, "from/moved"));
+	ck_assert(!new || !has_path(file, "from/moved"));
+	h5_file_set_close(set);
+}
+
+/* A file moves to the group of a new file, whose name the commit leaves out: at no instant has it no name. */
+START_TEST(a_name_comes_before_the_old_one_goes)
+{
+	struct fault_io record = {0};
+	const struct h5_file_set_options options = {.block_cache = 8 << 20,
+						    .chunk_cache = 8 << 20,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &record};
+	struct crash_image image = {0};
+	struct h5_node *from, *to;
+	struct h5_handle *handle;
+	struct h5_vfs_entry new;
+	struct vfs_scene scene;
+	unsigned states = 0;
+	char name[32], left_out[32];
+
+	vfs_scene_open_as(&scene, _i % 2 ? "read_faults/new.h5" : "read_faults/old.h5", &options);
+	from = make_folder(&scene, "from");
+	to = make_folder(&scene, "to");
+	make_file(&scene, from, "moved");
+	/* So many names are in the order of their hashes. */
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "other %u", i);
+		make_file(&scene, to, name);
+	}
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	crash_image_load(&image, scene.path);
+	record.record = true;
+	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
+	snprintf(left_out, sizeof left_out, "to/new %d", _i / 2);
+	SUCCEEDS(h5_vfs_create(scene.vfs, to, left_out + strlen("to/"), O_WRONLY, &new, &handle));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	record.record = false;
+	check_state(&image, left_out, true, false);
+	for (size_t i = 0; i < record.count; i++) {
+		if (record.events[i].file)
+			continue;
+		crash_image_apply(&image, &record.events[i], record.events[i].size);
+		check_state(&image, left_out, false, false);
+		states++;
+	}
+	check_state(&image, left_out, false, true);
+	ck_assert_uint_ge(states, STATES_LEAST);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, new.node, 1);
+	h5_vfs_forget(scene.vfs, from, 1);
+	h5_vfs_forget(scene.vfs, to, 1);
+	vfs_scene_close(&scene);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("pending", {a_name_comes_before_the_old_one_goes, 12})
