@@ -528,6 +528,10 @@ START_TEST(costs_are_what_is_held)
 			read_file(&scene, views[i]);
 		vfs_scene_close(&scene);
 	}
+	/* With pipelines for the sections of a chunk. */
+	vfs_scene_open_in_place(&scene, "structured_many_values.h5");
+	read_file(&scene, "sparse");
+	vfs_scene_close(&scene);
 	ck_assert_uint_ge(kinds_count, KINDS_LEAST);
 }
 END_TEST
