@@ -206,8 +206,7 @@ static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *n
 	if (rc)
 		goto done;
 	if (node->state == H5_BTREE2_REPLACED && h5_tx_is_safe(file, node->address, size)) {
-		rc = h5_tx_patch(file, node->address, data, size,
-				 edit->stage ? edit->stage : H5_STAGE_BLOCK + node->node->level);
+		rc = h5_tx_patch(file, node->address, data, size, edit->stage ? edit->stage : H5_STAGE_BLOCK);
 		goto done;
 	}
 	rc = h5_tx_shadow(file, &node->address, data, h->node_size);

@@ -120,8 +120,7 @@ static int count_messages(const struct h5_header_change *change)
 	if (change->messages > UINT16_MAX)
 		return h5_fail(-ENOSPC, header->chunks->address, "object header: too many messages");
 	h5_uint_to(field, change->messages, sizeof field);
-	return h5_tx_patch(change->file, header->chunks->address + 2, field, sizeof field,
-			   H5_STAGE_OBJECT - 1);
+	return h5_tx_patch(change->file, header->chunks->address + 2, field, sizeof field, H5_STAGE_MESSAGES);
 }
 
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,

@@ -116,7 +116,7 @@ static int put_first(struct creation *creation, size_t room, uint64_t *address)
 	*address = H5_UNDEF;
 	if (!rc) {
 		h5_header_seal(bytes, n);
-		rc = h5_tx_store(creation->file, address, bytes, n, H5_STAGE_OBJECT);
+		rc = h5_tx_shadow(creation->file, address, bytes, n);
 	}
 	free(bytes);
 	return rc;

@@ -24,7 +24,7 @@ static inline unsigned h5_header_stage(unsigned type, bool comes)
 {
 	switch (type) {
 	case H5_MSG_DATASPACE:
-		return H5_STAGE_OBJECT + 1;
+		return H5_STAGE_DATASPACE;
 	case H5_MSG_LINK:
 	case H5_MSG_LINK_INFO:
 	case H5_MSG_SYMBOL_TABLE:

@@ -160,7 +160,7 @@ int h5_header_put_block(struct h5_file *file, const struct h5_object_header *pre
 	if (!rc) {
 		if (prefix->version > 1)
 			h5_header_seal(bytes, n);
-		rc = h5_tx_store(file, &block->address, bytes, n, H5_STAGE_OBJECT);
+		rc = h5_tx_shadow(file, &block->address, bytes, n);
 	}
 	free(bytes);
 	return rc;

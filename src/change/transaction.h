@@ -22,20 +22,19 @@
 
 enum { H5_CELL = 4096 }; /* bytes of a page of the file; a write inside one is made whole or not at all */
 
-/* Order of the cells of a commit: children before parents. Numbers between these are used too: H5_STAGE_BLOCK
- * + level. */
+/* Order of the cells of a commit: children before parents. Numbers between these are used too. */
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
 	H5_STAGE_EXTENSION = 1, /* the superblock extension, before it becomes wrong: extension_write.h */
-	/* A fractal heap, before the indexes whose records lead to its objects. */
-	H5_STAGE_HEAP_BLOCK = 8,
-	H5_STAGE_HEAP = 9,
-	H5_STAGE_BLOCK = 16,   /* data blocks, pages, leaves; + level for the blocks above them: super blocks,
-				  index block, inner nodes. (A version 1 B-tree goes the other way round: see
-				  change/btree1_change.h.) */
-	H5_STAGE_INDEX = 512,  /* header of an index */
-	H5_STAGE_LINK = 513,   /* pointers between siblings: only a walk along a level follows them */
-	H5_STAGE_OBJECT = 514, /* object headers: layout; + 1: dataspace */
+	H5_STAGE_HEAP = 8,	/* a fractal heap, before the indexes whose records lead to its objects */
+	/* Blocks of an index, and of the global heap. If a block changes because one below it has come or
+	 * moved, that one is in new space, so they have no order. Only a page comes before its bit, and a
+	 * version 1 B-tree goes from the root down: change/btree1_change.h. */
+	H5_STAGE_BLOCK = 16,
+	H5_STAGE_INDEX = 512,	 /* header of an index */
+	H5_STAGE_MESSAGES = 513, /* how many messages a version 1 object header has, before they are there */
+	H5_STAGE_OBJECT = 514,	 /* object headers: layout */
+	H5_STAGE_DATASPACE = 515,
 	/* Names follow what they name; an old name goes after the new one is there; then the counts of names
 	 * fall. */
 	H5_STAGE_NAME = 516,

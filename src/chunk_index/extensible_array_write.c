@@ -153,14 +153,15 @@ static int draft_page(struct change *change, uint64_t address, struct h5_earray_
 
 /* ---- writing drafts ---- */
 
-/* Writes the draft and frees it. *address changes if it cannot be written in place. */
+/* Writes the draft and frees it. *address changes if it cannot be written in place. All blocks are of one
+ * stage: if one changes because another one has come or moved, that one is in new space. */
 static int put_draft(const struct change *change, struct h5_earray_block *draft, uint64_t size,
-		     unsigned stage, uint64_t *address)
+		     uint64_t *address)
 {
 	int rc;
 
 	h5_earray_seal(draft->bytes, (size_t)size);
-	rc = h5_tx_store(change->index->file, address, draft->bytes, (size_t)size, stage);
+	rc = h5_tx_store(change->index->file, address, draft->bytes, (size_t)size, H5_STAGE_BLOCK);
 	free(draft);
 	return rc;
 }
@@ -234,7 +235,7 @@ static int change_page(struct change *change, const struct h5_earray_block *supe
 		return rc;
 	rc = edit(change, draft->bytes);
 	if (!rc && *initialised && h5_tx_is_safe(change->index->file, at, size))
-		return put_draft(change, draft, size, H5_STAGE_BLOCK, &at);
+		return put_draft(change, draft, size, &at);
 	if (!rc)
 		rc = renew_paged(change, super, address);
 	if (!rc) {
@@ -259,8 +260,7 @@ static int change_data_block(struct change *change, uint64_t *address)
 		free(draft);
 		return rc;
 	}
-	return put_draft(change, draft, change->position.shape.super.data_block_size, H5_STAGE_BLOCK,
-			 address);
+	return put_draft(change, draft, change->position.shape.super.data_block_size, address);
 }
 
 static int change_super_block(struct change *change, uint64_t *address)
@@ -296,7 +296,7 @@ static int change_super_block(struct change *change, uint64_t *address)
 	if (is)
 		h5_extensible_array_set_page(&shape->super, h5_earray_part(draft, draft->super.bitmap), i,
 					     change->position.page);
-	return put_draft(change, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
+	return put_draft(change, draft, shape->super.block_size, address);
 }
 
 /* Changes a leaf below the index block. */
@@ -332,7 +332,7 @@ static int change_below(struct change *change)
 		change->index,
 		h5_earray_part(draft, direct ? draft->index.data_blocks : draft->index.super_blocks), i,
 		after);
-	return put_draft(change, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
+	return put_draft(change, draft, header->index_block_size, &header->index_block);
 }
 
 static int change_in_index_block(struct change *change)
@@ -348,7 +348,7 @@ static int change_in_index_block(struct change *change)
 		free(draft);
 		return rc;
 	}
-	return put_draft(change, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
+	return put_draft(change, draft, header->index_block_size, &header->index_block);
 }
 
 static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)

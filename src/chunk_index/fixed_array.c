@@ -254,12 +254,24 @@ static void draft_release(struct draft *draft)
 	draft->bytes = NULL;
 }
 
-static int draft_write(const struct h5_chunk_index *index, const struct draft *draft, unsigned stage)
+static void draft_seal(const struct draft *draft)
 {
 	size_t n = draft->size - CHECKSUM_SIZE;
 
 	h5_uint_to(draft->bytes + n, h5_lookup3(draft->bytes, n, 0), CHECKSUM_SIZE);
+}
+
+static int draft_write(const struct h5_chunk_index *index, const struct draft *draft, unsigned stage)
+{
+	draft_seal(draft);
 	return h5_tx_patch(index->file, draft->address, draft->bytes, draft->size, stage);
+}
+
+/* Into new space. */
+static int draft_put(const struct h5_chunk_index *index, const struct draft *draft)
+{
+	draft_seal(draft);
+	return h5_tx_put(index->file, draft->address, draft->bytes, draft->size);
 }
 
 /* A copy of the data block, to be written where `header` says, which need not be where it lies now. If the
@@ -345,7 +357,7 @@ static int copy_pages(const struct h5_chunk_index *index, const struct h5_fixed_
 		if (!rc && !h5_fixed_array_page(to, page, &draft.address, &size))
 			rc = h5_fail(-EUCLEAN, to->data_block, "fixed array: page %ju", (uintmax_t)page);
 		if (!rc)
-			rc = draft_write(index, &draft, H5_STAGE_BLOCK);
+			rc = draft_put(index, &draft);
 		draft_release(&draft);
 	}
 	return rc;
@@ -360,7 +372,7 @@ static int write_copy(const struct h5_chunk_index *index, const struct h5_fixed_
 	if (!rc)
 		rc = copy_pages(index, to, block.body);
 	if (!rc)
-		rc = draft_write(index, &block, H5_STAGE_BLOCK);
+		rc = draft_put(index, &block);
 	if (!rc)
 		rc = write_header(index, to);
 	draft_release(&block);

@@ -424,7 +424,7 @@ static int put_messages(const struct messages *m, uint64_t address)
 	if (!rc)
 		rc = list_messages(m, &header, list, &count, &replaced);
 	if (rc > 0)
-		rc = h5_header_rewrite(m->file, address, list, count, H5_STAGE_OBJECT + 1);
+		rc = h5_header_rewrite(m->file, address, list, count, H5_STAGE_OBJECT);
 	if (!rc && replaced.count)
 		rc = h5_shared_table_drop(m->file, address, replaced.uses, replaced.count, NULL, NULL);
 	free(list);

@@ -526,7 +526,7 @@ int h5_dataset_writer_publish(struct h5_dataset_writer *writer)
 	for (unsigned i = 0; i < 2 && !rc; i++)
 		rc = h5_own_message(writer->file, writer->address, updates[i].type);
 	return rc ? rc
-		  : h5_header_update_together(writer->file, writer->address, updates, 2, H5_STAGE_OBJECT + 1);
+		  : h5_header_update_together(writer->file, writer->address, updates, 2, H5_STAGE_OBJECT);
 }
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)

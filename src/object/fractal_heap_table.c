@@ -217,7 +217,7 @@ static int store_level(struct h5_heap_change *change, struct level *level, bool 
 					     level->request.rows, level->entries);
 	if (!rc)
 		rc = moves ? h5_tx_shadow(change->file, address, data, size)
-			   : h5_tx_store(change->file, address, data, size, H5_STAGE_HEAP_BLOCK);
+			   : h5_tx_store(change->file, address, data, size, H5_STAGE_HEAP);
 	free(data);
 	return rc;
 }
@@ -264,7 +264,7 @@ static int rewrite_block(struct h5_heap_change *change, struct way *way, uint64_
 	w = writer(change, copy, size);
 	rc = h5_fractal_heap_direct_encode(&w, &change->heap, change->address, way->direct.begin);
 	if (!rc)
-		rc = h5_tx_store(change->file, &address, copy, size, H5_STAGE_HEAP_BLOCK);
+		rc = h5_tx_store(change->file, &address, copy, size, H5_STAGE_HEAP);
 	free(copy);
 	return rc ? rc : store_way(change, way, address, false);
 }
@@ -279,7 +279,7 @@ static int write_bytes(struct h5_heap_change *change, struct way *way, uint64_t 
 
 	if (change->heap.checksums || (is_used && !h5_tx_is_safe(change->file, block + at, n)))
 		return rewrite_block(change, way, at, data, n);
-	rc = h5_tx_patch(change->file, block + at, data, n, H5_STAGE_HEAP_BLOCK);
+	rc = h5_tx_patch(change->file, block + at, data, n, H5_STAGE_HEAP);
 	if (!rc)
 		h5_tx_forget(change->file, block);
 	return rc;

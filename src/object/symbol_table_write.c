@@ -237,14 +237,14 @@ static bool is_changed(const struct change *c, const struct h5_btree1_edit *e)
 }
 
 /* Writes the symbol table node: in place, or to new space, and then the leaf refers to that. */
-static int store_symbols(struct change *c, unsigned stage)
+static int store_symbols(struct change *c)
 {
 	struct h5_btree1_edit *leaf = leaf_of(c);
 	uint64_t before = c->address;
 	int rc;
 
 	if (before != H5_UNDEF && !is_changed(c, leaf) && h5_tx_is_safe(c->file, before, c->room))
-		return h5_tx_patch(c->file, before, c->bytes, c->room, stage);
+		return h5_tx_patch(c->file, before, c->bytes, c->room, c->tree.stage);
 	rc = h5_tx_shadow(c->file, &c->address, c->bytes, c->room);
 	if (!rc && before != H5_UNDEF && c->address != before) {
 		leaf->node.children[c->child] = c->address;
@@ -310,7 +310,7 @@ static int insert_first(struct change *c, const struct h5_symbol *symbol)
 	h5_symbol_node_clear(&node);
 	rc = h5_symbol_node_insert(&node, 0, symbol);
 	if (!rc)
-		rc = store_symbols(c, H5_STAGE_NAME);
+		rc = store_symbols(c);
 	/* What is the left key becomes the right one when the entry comes before it. */
 	leaf_of(c)->node.keys[0].name = symbol->name;
 	return rc ? rc : write_tree(c, 0, c->address, 0);
@@ -342,7 +342,7 @@ static int insert_split(struct change *c, const struct h5_symbol *symbol)
 	free(bytes);
 	leaf_of(c)->dirty = true;
 	if (!rc && stay < c->count)
-		rc = store_symbols(c, H5_STAGE_NAME);
+		rc = store_symbols(c);
 	return rc ? rc : write_tree(c, key, address, c->child + 1);
 }
 
@@ -364,7 +364,7 @@ static int insert(struct change *c, const struct h5_link *link)
 		return insert_split(c, &symbol);
 	rc = h5_symbol_node_insert(&node, c->i, &symbol);
 	if (!rc)
-		rc = store_symbols(c, H5_STAGE_NAME);
+		rc = store_symbols(c);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
@@ -379,7 +379,7 @@ static int replace(struct change *c, const struct h5_link *link)
 	if (!rc)
 		rc = h5_symbol_node_replace(&node, c->i, &symbol);
 	if (!rc)
-		rc = store_symbols(c, H5_STAGE_NAME);
+		rc = store_symbols(c);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
@@ -450,7 +450,7 @@ static int remove_entry(struct change *c)
 		rc = set_key(c, leaf_of(c), c->child, c->node->symbols[c->i - 1].name);
 	h5_symbol_node_remove(&node, c->i);
 	if (!rc)
-		rc = store_symbols(c, H5_STAGE_UNNAME);
+		rc = store_symbols(c);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 

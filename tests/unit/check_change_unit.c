@@ -22,7 +22,7 @@ static int same_patch(struct scene *s)
 
 static int inner_patch(struct scene *s)
 {
-	return scene_patch(s, AT + 110, 13, 5, H5_STAGE_LINK);
+	return scene_patch(s, AT + 110, 13, 5, H5_STAGE_MESSAGES);
 }
 
 static int other_cell(struct scene *s)
