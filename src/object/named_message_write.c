@@ -90,7 +90,7 @@ static int update_info(const void *arg, uint8_t *body, size_t n)
 static unsigned info_stage(const struct change *change, bool comes)
 {
 	if (!h5_dense_has_moved(&change->storage.info, &change->info))
-		return H5_STAGE_INDEX;
+		return H5_STAGE_BLOCK;
 	return h5_header_stage(h5_named_info_type(change->kind), comes);
 }
 
