@@ -74,7 +74,9 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	vfs_scene_open_as(&scene, _i % 2 ? "read_faults/new.h5" : "read_faults/old.h5", &options);
 	from = make_folder(&scene, "from");
 	to = make_folder(&scene, "to");
+	make_file(&scene, from, "a name that goes");
 	make_file(&scene, from, "moved");
+	make_file(&scene, from, "a name that stays");
 	/* So many names are in the order of their hashes. */
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(name, sizeof name, "other %u", i);
@@ -83,6 +85,8 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	crash_image_load(&image, scene.path);
 	record.record = true;
+	/* So the cell of that folder is older than that of the other one. */
+	SUCCEEDS(h5_vfs_unlink(scene.vfs, from, "a name that goes"));
 	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
 	snprintf(left_out, sizeof left_out, "to/new %d", _i / 2);
 	SUCCEEDS(h5_vfs_create(scene.vfs, to, left_out + strlen("to/"), O_WRONLY, &new, &handle));
