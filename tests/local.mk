@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/check_header_limits \
 	tests/unit/check_header_place \
 	tests/unit/check_heap \
+	tests/unit/check_heap_write \
 	tests/unit/check_held \
 	tests/unit/check_holes \
 	tests/unit/check_identity \
@@ -201,6 +202,7 @@ tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(fault_alloc) $(scratch)
 tests_unit_check_datatype_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_heap_write_SOURCES = tests/unit/check_heap_write.c $(scratch)
 tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c tests/lib/heap_scene.c tests/lib/heap_scene.h $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_value_guess_SOURCES = tests/unit/check_value_guess.c tests/lib/value_scene.h $(fault_alloc) $(scratch)

@@ -1,0 +1,385 @@
+/* Changes of fractal heaps whose header, free-space manager or huge objects make no sense, by IDs that make
+ * none, and at the limits of heaps. */
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "change/transaction.h"
+#include "object/fractal_heap.h"
+#include "object/fractal_heap_write.h"
+#include "scratch.h"
+
+#include <string.h>
+
+/* ---- one field or ID that no writer makes ---- */
+
+enum { FRHP_SIZE = 146, FSHD_SIZE = 82, LEAF_SIZE = 34, ID_SIZE = 8 };
+
+/* What the heap has, beside an object of 100 bytes. */
+enum objects { JUST_ONE, FIVE_BLOCKS, DEEP, HUGE_ONE, NONE };
+
+enum which { HEADER, MANAGER, HUGE_LEAF };
+
+enum request { INSERT, REPLACE, REMOVE, FREE, GET };
+
+struct bad_heap {
+	const char *error; /* how its text begins */
+	int rc;
+	enum objects objects;
+	struct {
+		enum which which;
+		unsigned at, width;
+		uint64_t value;
+	} fields[2];
+	enum request request;
+	unsigned size;	 /* of the object that is written */
+	unsigned longer; /* bytes of the ID beyond those that the heap has */
+	uint8_t id[ID_SIZE + 1];
+};
+
+#define FIELD(...) .fields = {__VA_ARGS__}
+#define MANAGED(offset, size)                                                                                \
+	.id = {0,                                                                                            \
+	       (offset)&0xff,                                                                                \
+	       (offset) >> 8 & 0xff,                                                                         \
+	       (offset) >> 16 & 0xff,                                                                        \
+	       (offset) >> 24 & 0xff,                                                                        \
+	       (uint8_t)((uint64_t)(offset) >> 32),                                                          \
+	       size,                                                                                         \
+	       0}
+#define HUGE(key) .id = {0x10, key}
+#define KEYS	  ((UINT64_C(1) << 56) - 1)
+
+/* The only block of 512 bytes has its objects behind a prefix of 18 bytes. */
+static const struct bad_heap bad_heaps[] = {
+	{"fractal heap: direct blocks of 16 bytes", -EUCLEAN, NONE, FIELD({HEADER, 112, 8, 16}), INSERT, 90},
+	{"fractal heap: direct blocks of 16 bytes", -EUCLEAN, NONE,
+	 FIELD({HEADER, 112, 8, 16}, {HEADER, 128, 2, 24}), INSERT, 90},
+	{"fractal heap: IDs of 8 bytes instead of 9", -EUCLEAN, JUST_ONE, .request = INSERT, 90, 1},
+	{"fractal heap: IDs of 9 bytes instead of 8", -EUCLEAN, JUST_ONE, FIELD({HEADER, 5, 2, 9}), REMOVE,
+	 MANAGED(18, 100)},
+	{"fractal heap: IDs of 9 bytes instead of 8", -EUCLEAN, JUST_ONE, FIELD({HEADER, 5, 2, 9}), REPLACE,
+	 100, MANAGED(18, 100)},
+	/* places of managed objects */
+	{"fractal heap: offset 549755813888 beyond", -EUCLEAN, JUST_ONE,
+	 FIELD({HEADER, 128, 2, 39}, {MANAGER, 44, 2, 39}), REMOVE, MANAGED(UINT64_C(1) << 39, 10)},
+	{"fractal heap: offset 549755813888 beyond", -EUCLEAN, JUST_ONE, FIELD({HEADER, 128, 2, 39}), GET,
+	 MANAGED(UINT64_C(1) << 39, 10)},
+	{"fractal heap: no block at offset 1073741824", -EUCLEAN, FIVE_BLOCKS, .request = REMOVE,
+	 MANAGED(1 << 30, 10)},
+	{"fractal heap: no block at offset 1073741824", -EUCLEAN, FIVE_BLOCKS, .request = REPLACE, 10,
+	 MANAGED(1 << 30, 10)},
+	{"fractal heap: no block at offset 655460", -EUCLEAN, DEEP, .request = REMOVE, MANAGED(655460, 10)},
+	{"fractal heap: no 10 bytes at offset 17", -EUCLEAN, JUST_ONE, .request = REMOVE, MANAGED(17, 10)},
+	{"fractal heap: no 10 bytes at offset 503", -EUCLEAN, JUST_ONE, .request = REMOVE, MANAGED(503, 10)},
+	{"fractal heap: no 10 bytes at offset 513", -EUCLEAN, JUST_ONE, .request = REPLACE, 10,
+	 MANAGED(513, 10)},
+	{"", 0, JUST_ONE, .request = REMOVE, MANAGED(502, 10)},
+	{"fractal heap: no 10 bytes at offset 3600", -EUCLEAN, FIVE_BLOCKS, .request = REMOVE,
+	 MANAGED(3600, 10)},
+	/* new blocks */
+	{"fractal heap: managed objects of 65519 bytes", -EUCLEAN, JUST_ONE, FIELD({HEADER, 10, 4, 70000}),
+	 INSERT, 65519},
+	{"", 0, JUST_ONE, FIELD({HEADER, 10, 4, 70000}), INSERT, 65518},
+	{"fractal heap: the iterator is at offset 512,", -EUCLEAN, FIVE_BLOCKS, FIELD({HEADER, 62, 8, 512}),
+	 INSERT, 490},
+	/* free space */
+	{"fractal heap: 89 bytes are free", -EUCLEAN, JUST_ONE, FIELD({HEADER, 30, 8, 89}), INSERT, 90},
+	{"", 0, JUST_ONE, FIELD({HEADER, 30, 8, 90}), INSERT, 90},
+	{"fractal heap: more free space", -EUCLEAN, JUST_ONE, FIELD({HEADER, 30, 8, UINT64_MAX - 99}), REMOVE,
+	 MANAGED(18, 100)},
+	{"", 0, JUST_ONE, FIELD({HEADER, 30, 8, UINT64_MAX - 100}), REMOVE, MANAGED(18, 100)},
+	{"free-space manager: it belongs", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 5, 1, 1}), INSERT, 90},
+	{"free-space manager: it belongs", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 44, 2, 39}), INSERT, 90},
+	{"free-space manager: it belongs", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 46, 8, 512}), REMOVE,
+	 MANAGED(18, 100)},
+	{"free-space manager: a section list of 1 bytes", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 70, 8, 1}),
+	 INSERT, 90},
+	{"free-space manager: a section list of", -EUCLEAN, JUST_ONE,
+	 FIELD({MANAGER, 54, 8, UINT64_C(1) << 40}), FREE},
+	{"free-space manager: a section list of", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 54, 8, UINT64_MAX - 1}),
+	 FREE},
+	/* huge objects */
+	{"fractal heap: no such huge object", -EUCLEAN, HUGE_ONE, .request = REMOVE, HUGE(2)},
+	{"fractal heap: no such huge object", -EUCLEAN, HUGE_ONE, .request = REPLACE, 6000, HUGE(0)},
+	{"fractal heap: a huge object of 0 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_LEAF, 14, 8, 0}), REMOVE,
+	 HUGE(1)},
+	{"fractal heap: a huge object of 0 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_LEAF, 14, 8, 0}), FREE},
+	{"fractal heap: a huge object of 5000 bytes", -EUCLEAN, HUGE_ONE,
+	 FIELD({HUGE_LEAF, 6, 8, UINT64_C(1) << 40}), REPLACE, 6000, HUGE(1)},
+	{"fractal heap: a huge object of 5000 bytes", -EUCLEAN, HUGE_ONE,
+	 FIELD({HUGE_LEAF, 6, 8, UINT64_MAX - 4999}), REMOVE, HUGE(1)},
+	{"fractal heap: a huge object of 5000 bytes", -EUCLEAN, HUGE_ONE,
+	 FIELD({HUGE_LEAF, 6, 8, UINT64_MAX - 4999}), FREE},
+	{"fractal heap: an object of", -ENOTSUP, HUGE_ONE, FIELD({HUGE_LEAF, 14, 8, UINT64_C(1) << 40}), GET,
+	 HUGE(1)},
+	{"fractal heap: it has no more keys", -ENOTSUP, HUGE_ONE, FIELD({HEADER, 14, 8, KEYS}), INSERT, 5000},
+	{"fractal heap: it has no more keys", -ENOTSUP, HUGE_ONE, FIELD({HEADER, 9, 1, 1}), INSERT, 5000},
+	{"", 0, HUGE_ONE, FIELD({HEADER, 14, 8, KEYS - 1}), INSERT, 5000},
+};
+
+enum { BAD_HEAPS = sizeof bad_heaps / sizeof *bad_heaps };
+
+/* A heap of one's own in a file. */
+struct heap {
+	struct scratch scratch;
+	struct h5_file *file;
+	uint64_t address;
+};
+
+static void heap_begin(struct heap *h, uint16_t id_size, uint16_t bits)
+{
+	const struct h5_fractal_heap_parameters parameters = {id_size, bits};
+
+	scratch_init(&h->scratch, "dataset_latest.h5");
+	scratch_open(&h->scratch);
+	h->file = h->scratch.file;
+	SUCCEEDS(h5_fractal_heap_create(h->file, &parameters, &h->address));
+}
+
+static void heap_end(struct heap *h)
+{
+	scratch_close(&h->scratch);
+	scratch_release(&h->scratch);
+}
+
+/* Bytes of an object. */
+static const uint8_t *object_of(unsigned size)
+{
+	static uint8_t data[1 << 17];
+
+	memset(data, (int)(size * 7 % 251), size);
+	return data;
+}
+
+static int heap_insert(struct heap *h, unsigned size, uint8_t *id, size_t id_size)
+{
+	return h5_fractal_heap_insert(h->file, h->address, object_of(size), size, id, id_size);
+}
+
+/* The object of the ID has the bytes that were inserted. */
+static void heap_expect(struct heap *h, const uint8_t *id, size_t id_size, unsigned size)
+{
+	struct h5_heap_object object;
+
+	SUCCEEDS(h5_fractal_heap_get(h->file, h->address, id, id_size, &object));
+	ck_assert_uint_eq(object.size, size);
+	ck_assert_mem_eq(object.data, object_of(size), size);
+	h5_heap_object_release(&object);
+}
+
+static void heap_fill(struct heap *h, enum objects objects)
+{
+	static const struct {
+		unsigned count, size;
+	} more[] = {{0, 0}, {4, 480}, {150, 4000}, {1, 5000}};
+	uint8_t id[ID_SIZE];
+
+	if (objects == NONE)
+		return;
+	SUCCEEDS(heap_insert(h, 100, id, sizeof id));
+	for (unsigned i = 0; i < more[objects].count; i++)
+		SUCCEEDS(heap_insert(h, more[objects].size, id, sizeof id));
+	SUCCEEDS(h5_tx_commit(h->file));
+}
+
+static uint64_t heap_number(struct heap *h, uint64_t at)
+{
+	uint8_t bytes[8];
+
+	SUCCEEDS(h5_file_read(h->file, at, bytes, sizeof bytes));
+	return h5_uint_from(bytes, sizeof bytes);
+}
+
+static uint64_t heap_huge_leaf(struct heap *h)
+{
+	return heap_number(h, heap_number(h, h->address + 22) + 16);
+}
+
+/* Changes a field in a block of the heap, whose last bytes are the checksum. */
+static void heap_patch(struct heap *h, enum which which, unsigned field, unsigned width, uint64_t value)
+{
+	static const size_t sizes[] = {FRHP_SIZE, FSHD_SIZE, LEAF_SIZE};
+	uint64_t at = which == HEADER	 ? h->address
+		      : which == MANAGER ? heap_number(h, h->address + 38)
+					 : heap_huge_leaf(h);
+	size_t n = sizes[which];
+	uint8_t bytes[FRHP_SIZE];
+
+	SUCCEEDS(h5_file_read(h->file, at, bytes, n));
+	h5_uint_to(bytes + field, value, width);
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(h->file, at, bytes, n, H5_STAGE_HEAP));
+	h5_tx_forget(h->file, at);
+}
+
+/* All bytes of the file, pending changes included; free(). */
+static uint8_t *heap_view(struct heap *h, size_t n)
+{
+	uint8_t *bytes = malloc(n);
+
+	ck_assert_ptr_nonnull(bytes);
+	SUCCEEDS(h5_file_read(h->file, 0, bytes, n));
+	return bytes;
+}
+
+static int heap_request(struct heap *h, const struct bad_heap *bad)
+{
+	size_t id_size = ID_SIZE + bad->longer;
+	struct h5_heap_object object;
+	uint8_t id[ID_SIZE + 1];
+	bool replaced;
+	int rc;
+
+	memcpy(id, bad->id, sizeof id);
+	switch (bad->request) {
+	case INSERT:
+		return heap_insert(h, bad->size, id, id_size);
+	case REPLACE:
+		return h5_fractal_heap_replace(h->file, h->address, id, id_size, object_of(bad->size),
+					       bad->size, &replaced);
+	case REMOVE:
+		return h5_fractal_heap_remove(h->file, h->address, id, id_size);
+	case FREE:
+		return h5_fractal_heap_free(h->file, h->address);
+	default:
+		rc = h5_fractal_heap_get(h->file, h->address, id, id_size, &object);
+		ck_assert_ptr_null(object.data);
+		return rc;
+	}
+}
+
+/* Each is refused for its reason, and the file stays as it is; at the edge it is not. */
+START_TEST(a_bad_field_or_id)
+{
+	const struct bad_heap *bad = &bad_heaps[_i];
+	uint8_t *before, *after;
+	struct heap h;
+	size_t n;
+
+	heap_begin(&h, ID_SIZE, 40);
+	heap_fill(&h, bad->objects);
+	for (unsigned i = 0; i < 2 && bad->fields[i].width; i++)
+		heap_patch(&h, bad->fields[i].which, bad->fields[i].at, bad->fields[i].width,
+			   bad->fields[i].value);
+	n = (size_t)h5_file_end(h.file);
+	before = heap_view(&h, n);
+	h5_error_clear();
+	ck_assert_int_eq(heap_request(&h, bad), bad->rc);
+	ck_assert_msg(!strncmp(h5_error_last()->text, bad->error, strlen(bad->error)), "row %d: %s", _i,
+		      h5_error_last()->text);
+	after = heap_view(&h, n);
+	ck_assert(!bad->rc || !memcmp(after, before, n));
+	free(before);
+	free(after);
+	heap_end(&h);
+}
+END_TEST
+
+/* The blocks of an address space of 64 KiB have room for so many objects of 400 bytes. */
+START_TEST(a_full_heap)
+{
+	enum { OBJECTS = 8 * 1 + 4 * 2 + 4 * 5 + 4 * 10 + 4 * 20 };
+	uint8_t ids[OBJECTS + 1][ID_SIZE];
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 16);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		SUCCEEDS(heap_insert(&h, 400, ids[i], ID_SIZE));
+	ck_assert_int_eq(heap_insert(&h, 400, ids[OBJECTS], ID_SIZE), -ENOSPC);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		heap_expect(&h, ids[i], ID_SIZE, 400);
+	ck_assert_uint_eq(heap_number(&h, h.address + 70), OBJECTS);
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, ids[7], ID_SIZE));
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(heap_insert(&h, 400, ids[7], ID_SIZE));
+	heap_expect(&h, ids[7], ID_SIZE, 400);
+	heap_end(&h);
+}
+END_TEST
+
+/* Rows of direct blocks that are so wide that no indirect block fits behind them. */
+START_TEST(a_table_without_indirect_blocks)
+{
+	static const uint8_t behind[ID_SIZE] = {0, 0, 0, 0x10, 0, 0, 10, 0};
+	struct h5_heap_object object;
+	uint8_t id[ID_SIZE];
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	heap_patch(&h, HEADER, 110, 2, 1024);
+	heap_patch(&h, HEADER, 120, 8, 512);
+	heap_patch(&h, HEADER, 130, 2, 4);
+	for (unsigned size = 470; size < 474; size++) {
+		SUCCEEDS(heap_insert(&h, size, id, sizeof id));
+		heap_expect(&h, id, sizeof id, size);
+	}
+	ck_assert_int_eq(h5_fractal_heap_get(h.file, h.address, behind, sizeof behind, &object), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "fractal heap: nonsense doubling table");
+	ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, behind, sizeof behind), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "fractal heap: nonsense doubling table");
+	heap_end(&h);
+}
+END_TEST
+
+/* IDs have room for the addresses of huge objects, which are the keys of their records. */
+START_TEST(huge_objects_in_ids)
+{
+	enum { OBJECTS = 9, LONG_ID = 17 };
+	uint8_t ids[OBJECTS][LONG_ID];
+	uint64_t leaf, last = 0;
+	bool replaced = true;
+	struct heap h;
+
+	heap_begin(&h, LONG_ID, 40);
+	/* What is removed is noted beside the free space of a block. */
+	SUCCEEDS(heap_insert(&h, 100, ids[0], LONG_ID));
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		SUCCEEDS(heap_insert(&h, 5000 + i, ids[i], LONG_ID));
+		ck_assert_uint_eq(h5_uint_from(ids[i] + 9, 8), 5000 + i);
+	}
+	SUCCEEDS(h5_fractal_heap_replace(h.file, h.address, ids[0], LONG_ID, object_of(5000), 5000,
+					 &replaced));
+	ck_assert(!replaced);
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, ids[4], LONG_ID));
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, ids[8], LONG_ID));
+	SUCCEEDS(h5_tx_commit(h.file));
+	/* The next change takes the records of removed objects out. */
+	SUCCEEDS(heap_insert(&h, 5004, ids[4], LONG_ID));
+	ck_assert_uint_eq(heap_number(&h, h.address + 86), OBJECTS - 1);
+	leaf = heap_huge_leaf(&h);
+	for (unsigned i = 0; i < OBJECTS - 1; i++) {
+		uint64_t address = heap_number(&h, leaf + 6 + 16 * i);
+
+		heap_expect(&h, ids[i], LONG_ID, 5000 + i);
+		ck_assert_uint_gt(address, last);
+		last = address;
+	}
+	ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, ids[8], LONG_ID), -EUCLEAN);
+	heap_end(&h);
+}
+END_TEST
+
+/* A heap with filters, of which nothing is written: its header is longer. */
+START_TEST(a_heap_with_filters)
+{
+	static const uint8_t deflate[] = {2, 1, 1, 0, 0, 0, 1, 0, 6, 0, 0, 0};
+	enum { ALL = FRHP_SIZE + 12 + sizeof deflate };
+	uint8_t bytes[ALL] = {0}, id[ID_SIZE] = {0};
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	SUCCEEDS(h5_file_read(h.file, h.address, bytes, FRHP_SIZE - 4));
+	h5_uint_to(bytes + 7, sizeof deflate, 2);
+	memcpy(bytes + ALL - 4 - sizeof deflate, deflate, sizeof deflate);
+	h5_uint_to(bytes + ALL - 4, h5_lookup3(bytes, ALL - 4, 0), 4);
+	h.address = H5_UNDEF;
+	SUCCEEDS(h5_tx_store(h.file, &h.address, bytes, ALL, H5_STAGE_HEAP));
+	ck_assert_int_eq(heap_insert(&h, 100, id, sizeof id), -ENOTSUP);
+	ck_assert_str_eq(h5_error_last()->text, "fractal heap: changing one with filters is not supported");
+	ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, id, sizeof id), -ENOTSUP);
+	SUCCEEDS(h5_fractal_heap_free(h.file, h.address));
+	heap_end(&h);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("heap_write", {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
+		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1})
