@@ -122,16 +122,16 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 	struct h5_tx *tx;
 	int rc = begin_write(file, address, n, &tx);
 
-	if (!rc)
-		rc = h5_io_write(h5_tx_medium(tx), tx->space.base + address, data, n);
+	if (rc)
+		return rc;
+	rc = h5_io_write(h5_tx_medium(tx), tx->space.base + address, data, n);
 	if (!rc && h5_extents_touches(&tx->space.fresh, address, n)) {
 		h5_tx_cover(file, address, n);
 		if (h5_extents_covers(&tx->raw, address, n))
 			h5_tx_hash(tx, address, data, n);
 	}
 	/* A write that has failed may have changed a part. */
-	if (tx && !tx->failed)
-		changed(file, tx, address, rc ? 0 : n);
+	changed(file, tx, address, rc ? 0 : n);
 	return rc;
 }
 

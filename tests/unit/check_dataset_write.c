@@ -3,6 +3,7 @@
  * the end libhdf5 reads the file, and goes on with it (tests/judge/dataset_write_judge.py). */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset_model.h"
 #include "object/path.h"
@@ -187,6 +188,77 @@ START_TEST(what_cannot_change_its_size_is_told)
 }
 END_TEST
 
+static const struct lying_layout {
+	const char *name;
+	uint64_t address, size;	  /* that the layout message claims */
+	uint64_t offset;	  /* of the ten bytes that are read and written */
+	const char *read, *write; /* how they are refused; NULL: they are not */
+} lying_layouts[] = {
+	{"late", H5_UNDEF, 399, 0, NULL, "dataset: 400 bytes in storage of 399"},
+	{"late", H5_UNDEF, 401, 0, NULL, "dataset: 400 bytes in storage of 401"},
+	{"late", H5_UNDEF, 400, 390, NULL, NULL},
+	{"matrix", UINT64_MAX - 200, 252, 201, "dataset: its data lie beyond any file",
+	 "dataset: its data lie beyond any file"},
+	{"matrix", UINT64_MAX - 200, 252, 100, "10 bytes reach beyond the end of the file",
+	 "a write beyond the end of the file"},
+	{"matrix", UINT64_C(1) << 50, 252, 0, "10 bytes reach beyond the end of the file",
+	 "a write beyond the end of the file"},
+};
+
+static int set_lying_layout(const void *arg, uint8_t *body, size_t n)
+{
+	const struct lying_layout *l = arg;
+
+	ck_assert_uint_ge(n, 18);
+	ck_assert(body[0] >= 3 && body[1] == H5_LAYOUT_CONTIGUOUS);
+	h5_uint_to(body + 2, l->address, 8);
+	h5_uint_to(body + 10, l->size, 8);
+	return 0;
+}
+
+static void check_refusal(int rc, const char *refusal)
+{
+	ck_assert_int_eq(rc, refusal ? -EUCLEAN : 0);
+	if (refusal)
+		ck_assert_str_eq(h5_error_last()->text, refusal);
+}
+
+/* Contiguous layouts whose storage is not as large as the dataset, or outside of the file: nothing is written
+ * elsewhere. */
+START_TEST(storage_that_is_not_there)
+{
+	const struct lying_layout *l = &lying_layouts[_i];
+	struct h5_dataset_writer *writer;
+	uint8_t data[10] = {0}, *before, *after;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+	struct model *m;
+	size_t size;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, l->name);
+	size = (size_t)h5_file_end(r.scratch.file);
+	before = malloc(size);
+	after = malloc(size);
+	SUCCEEDS(h5_header_update(r.scratch.file, m->address, H5_MSG_LAYOUT, set_lying_layout, l));
+	SUCCEEDS(h5_file_read(r.scratch.file, 0, before, size));
+	SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+	check_refusal(h5_dataset_read(dataset, l->offset, data, sizeof data), l->read);
+	h5_file_put(r.scratch.file, ref);
+	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, m->address, false, &writer));
+	check_refusal(h5_dataset_writer_write(writer, l->offset, data, sizeof data), l->write);
+	h5_dataset_writer_close(writer);
+	SUCCEEDS(h5_file_read(r.scratch.file, 0, after, size));
+	ck_assert_mem_eq(before, after, size);
+	if (l->write)
+		ck_assert_uint_eq(h5_file_end(r.scratch.file), size);
+	free(before);
+	free(after);
+	model_end(&r);
+}
+END_TEST
+
 /* More than may be held in memory, row by row. */
 START_TEST(long_appends_are_held_in_bounds)
 {
@@ -338,7 +410,9 @@ START_TEST(workers_make_the_same_file)
 }
 END_TEST
 
-UNIT_MAIN("dataset_write", early_allocation_leaves_no_chunk_out, whole_chunks_take_one_write,
-	  workers_make_the_same_file, what_cannot_be_written_is_refused, raw_files_are_closed,
-	  what_cannot_change_its_size_is_told, long_appends_are_held_in_bounds, random_changes_of_old_files,
-	  random_changes_of_v108_files, random_changes_of_new_files)
+UNIT_MAIN_LOOPS("dataset_write", {early_allocation_leaves_no_chunk_out, 1}, {whole_chunks_take_one_write, 1},
+		{workers_make_the_same_file, 1}, {what_cannot_be_written_is_refused, 1},
+		{raw_files_are_closed, 1}, {what_cannot_change_its_size_is_told, 1},
+		{storage_that_is_not_there, sizeof lying_layouts / sizeof *lying_layouts},
+		{long_appends_are_held_in_bounds, 1}, {random_changes_of_old_files, 1},
+		{random_changes_of_v108_files, 1}, {random_changes_of_new_files, 1})
