@@ -129,11 +129,6 @@ int h5_local_heap_create(struct h5_file *file, uint64_t size, uint64_t *address)
 	return rc;
 }
 
-int h5_local_heap_remove(struct h5_file *file, uint64_t address)
-{
-	return h5_local_heap_extents(file, address, h5_tx_free_extent, file);
-}
-
 /* ---- texts ---- */
 
 /* Stores the text in the tail of a free block. */
