@@ -1,6 +1,8 @@
 /* Links of old-style groups, made, changed and removed, against a model and by libhdf5
  * (tests/judge/symbol_table_judge.py). */
+#include "base/checked.h"
 #include "crash_image.h"
+#include "object/local_heap.h"
 #include "symbol_model.h"
 
 #include <stdio.h>
@@ -88,6 +90,84 @@ START_TEST(names_that_come_and_go)
 		SUCCEEDS(h5_symbol_table_remove(m->file, &m->table, name,
 						(size_t)snprintf(name, sizeof name, "%08u", i)));
 	symbol_shake(m, 100, 100, 80);
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+/* Copies the root of the B-tree to where it crosses a page: so it moves as soon as it changes. */
+static void put_root_across_pages(struct symbol_model *m)
+{
+	enum { PAGE = 4096, ROOT = 24 + 33 * 8 + 32 * 8 };
+	uint8_t bytes[ROOT];
+	uint64_t at;
+
+	SUCCEEDS(h5_file_read(m->file, m->table.btree, bytes, sizeof bytes));
+	SUCCEEDS(h5_tx_allocate(m->file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
+	at = at / PAGE * PAGE + 2 * PAGE - ROOT / 2;
+	SUCCEEDS(h5_tx_write(m->file, at, bytes, sizeof bytes));
+	m->table.btree = at;
+	symbol_model_reopen(m);
+	ck_assert_uint_eq(m->table.btree, at);
+}
+
+/* True: the bytes of the heap have the name. */
+static bool heap_has_name(struct symbol_model *m, const struct h5_local_heap *heap, unsigned i)
+{
+	uint8_t *bytes = malloc(heap->size);
+	char name[SYMBOL_NAME];
+	size_t n = symbol_name(i, name);
+	bool has;
+
+	ck_assert_ptr_nonnull(bytes);
+	SUCCEEDS(h5_file_read(m->file, heap->address, bytes, heap->size));
+	has = memmem(bytes, heap->size, name, n + 1);
+	free(bytes);
+	return has;
+}
+
+/* Bytes of the free blocks of the heap below this offset. */
+static uint64_t free_bytes(const struct h5_local_heap *heap, uint64_t below)
+{
+	struct h5_local_heap_free block = {.next = heap->free};
+	uint64_t all = 0;
+
+	while (block.next != H5_LOCAL_HEAP_END) {
+		uint64_t at = block.next;
+
+		SUCCEEDS(h5_local_heap_free_block(heap, at, &block));
+		all += at < below ? h5_min(block.size, below - at) : 0;
+	}
+	return all;
+}
+
+/* After the root has moved, a heap that is full keeps each text that the last commit may need, and the blocks
+ * that were free stay free. */
+START_TEST(a_full_heap_after_the_root_has_moved)
+{
+	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
+	struct h5_local_heap before, heap;
+	uint64_t root, free = 0;
+	unsigned i = 100;
+
+	put_root_across_pages(m);
+	root = m->table.btree;
+	SUCCEEDS(symbol_remove(m, 3));
+	SUCCEEDS(symbol_remove(m, 50));
+	SUCCEEDS(h5_local_heap_open(m->file, m->table.heap, &heap));
+	do {
+		before = heap;
+		free = free_bytes(&before, before.size);
+		SUCCEEDS(symbol_insert(m, i, 'h', i % TARGETS));
+		i++;
+		SUCCEEDS(h5_local_heap_open(m->file, m->table.heap, &heap));
+	} while (heap.address == before.address || m->table.btree == root);
+	ck_assert_uint_gt(heap.size, before.size);
+	ck_assert_uint_eq(free_bytes(&heap, before.size), free);
+	ck_assert(heap_has_name(m, &heap, 3) && heap_has_name(m, &heap, 50));
+	symbol_check(m);
+	symbol_shake(m, 300, 400, 50);
+	symbol_check(m);
 	symbol_judge(m);
 	symbol_model_end(m);
 }
@@ -272,6 +352,6 @@ START_TEST(a_new_target_comes_first)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
-		{names_that_come_and_go, 1}, {new_tables, FILES / 2}, {an_empty_new_table, 1},
-		{what_cannot_be, 1}, {killed_between_cells, SHAKES}, {a_new_name_comes_first, 1},
-		{a_new_target_comes_first, 1})
+		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
+		{new_tables, FILES / 2}, {an_empty_new_table, 1}, {what_cannot_be, 1},
+		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
