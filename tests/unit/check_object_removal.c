@@ -1,6 +1,7 @@
 /* Objects are named and removed: all space that only they use is given up, and nothing else. */
 #include "base/error.h"
 #include "base/seen.h"
+#include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/open.h"
 #include "change/transaction.h"
@@ -8,7 +9,9 @@
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
 #include "object/group.h"
+#include "object/shared_table.h"
 #include "removal_scene.h"
+#include "store/extension.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -278,7 +281,104 @@ START_TEST(low_counts)
 }
 END_TEST
 
+/* ---- shared messages ---- */
+
+static int set_table(const void *arg, uint8_t *body, size_t n)
+{
+	struct h5_writer w = h5_writer_init(body, n, 8, 8);
+
+	return h5_shared_table_message_encode(&w, arg);
+}
+
+/* Where the table of shared messages is, by the superblock's extension. *messages: in all of its indexes. */
+static uint64_t find_table(const struct removal_scene *s, unsigned *messages)
+{
+	struct h5_shared_table_message where;
+	struct h5_shared_table table;
+	struct h5_reader r;
+	uint8_t bytes[256];
+	size_t n;
+
+	SUCCEEDS(h5_extension_shared_table(s->scratch.file, &where));
+	n = h5_shared_table_size(where.indexes, 8);
+	SUCCEEDS(h5_file_read(s->scratch.file, where.address, bytes, n));
+	r = h5_file_reader(s->scratch.file, bytes, n, where.address);
+	SUCCEEDS(h5_shared_table_decode(&r, where.indexes, &table));
+	*messages = 0;
+	for (unsigned i = 0; i < table.count; i++)
+		*messages += table.indexes[i].messages;
+	return where.address;
+}
+
+/* Copies the table to where it crosses a page: so it moves if it changes. Returns its address. */
+static uint64_t put_table_across_pages(struct removal_scene *s)
+{
+	enum { PAGE = 4096 };
+	struct h5_file *file = s->scratch.file;
+	struct h5_shared_table_message where;
+	uint8_t bytes[256];
+	uint64_t at;
+	size_t n;
+
+	SUCCEEDS(h5_extension_shared_table(file, &where));
+	n = h5_shared_table_size(where.indexes, 8);
+	SUCCEEDS(h5_file_read(file, where.address, bytes, n));
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
+	where.address = at / PAGE * PAGE + 2 * PAGE - n / 2;
+	SUCCEEDS(h5_tx_write(file, where.address, bytes, n));
+	SUCCEEDS(h5_header_update(file, h5_file_superblock(file)->extension, H5_MSG_SHARED_TABLE, set_table,
+				  &where));
+	SUCCEEDS(h5_tx_commit(file));
+	scratch_close(&s->scratch);
+	scratch_open(&s->scratch);
+	return where.address;
+}
+
+#define JUDGE_SHARED                                                                                         \
+	"/usr/bin/python3 -c \""                                                                             \
+	"import h5py, sys\n"                                                                                 \
+	"with h5py.File(sys.argv[1], 'r') as f:\n"                                                           \
+	"    assert len(f) == int(sys.argv[2]), list(f)\n"                                                   \
+	"    for d in f.values():\n"                                                                         \
+	"        d[()], [d.attrs[a] for a in d.attrs]\n"                                                     \
+	"\" %s %u"
+
+/* The superblock's extension leads to the table where it is then. */
+START_TEST(a_table_of_shared_messages_moves)
+{
+	struct h5_damage damage = {0};
+	unsigned before, messages, left = 12;
+	struct removal_scene s = {0};
+	uint64_t at, now;
+
+	scratch_init(&s.scratch, _i ? "rare_sohm_tree.h5" : "rare_sohm_list.h5");
+	scratch_open(&s.scratch);
+	at = put_table_across_pages(&s);
+	ck_assert_uint_eq(find_table(&s, &before), at);
+	do {
+		char name[24];
+
+		ck_assert_uint_gt(left, 1);
+		snprintf(name, sizeof name, "./data%u", --left);
+		SUCCEEDS(removal_remove(&s, name));
+		now = find_table(&s, &messages);
+	} while (now == at);
+	ck_assert_uint_lt(messages, before);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	scratch_close(&s.scratch);
+	scratch_open(&s.scratch);
+	ck_assert_uint_eq(find_table(&s, &before), now);
+	ck_assert_uint_eq(before, messages);
+	SUCCEEDS(h5_shared_table_check(s.scratch.file, &damage));
+	SUCCEEDS(h5_damage_result(&damage));
+	scratch_close(&s.scratch);
+	scratch_judge(JUDGE_SHARED, s.scratch.path, left);
+	removal_end(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS},
 		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
 		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
-		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS})
+		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
+		{a_table_of_shared_messages_moves, 2})
