@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
+#include "dataset/rechunk.h"
 #include "dataset_model.h"
 #include "object/path.h"
 
@@ -167,6 +168,7 @@ END_TEST
 
 START_TEST(what_cannot_change_its_size_is_told)
 {
+	static const uint64_t chunk[] = {2, 2};
 	struct model_run r;
 	struct model *m;
 
@@ -177,6 +179,12 @@ START_TEST(what_cannot_change_its_size_is_told)
 	ck_assert_int_eq(h5_dataset_writer_append(m->writer, m->data, m->row), -EFBIG);
 	ck_assert_int_eq(h5_dataset_writer_write(m->writer, m->size, m->data, 1), -EINVAL);
 	ck_assert_uint_eq(h5_dataset_writer_max_rows(m->writer), 7);
+	ck_assert_int_eq(h5_dataset_writer_punch(m->writer, m->size, 0), 0);
+	ck_assert_int_eq(h5_dataset_writer_punch(m->writer, m->size, 1), -EINVAL);
+	ck_assert_int_eq(h5_dataset_writer_punch(m->writer, 1, m->size), -EINVAL);
+	ck_assert_int_eq(h5_dataset_writer_punch(m->writer, m->size + 1, 0), -EINVAL);
+	ck_assert_int_eq(h5_dataset_writer_punch(m->writer, 2, UINT64_MAX - 1), -EINVAL);
+	ck_assert_int_eq(h5_dataset_rechunk(r.scratch.file, m->address, chunk), -EINVAL);
 	m = model_find(&r, "scalar");
 	ck_assert_int_eq(h5_dataset_writer_append(model_writer(&r, m), m->data, 8), -EINVAL);
 	ck_assert_int_eq(h5_dataset_writer_resize(m->writer, 1), -EPERM);
