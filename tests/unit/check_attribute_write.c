@@ -197,14 +197,26 @@ END_TEST
 
 START_TEST(what_is_refused)
 {
-	const int32_t values[2] = {0};
+	enum { NAME = 65535 }; /* bytes of a name that is too long by its NUL */
+	const uint64_t most = UINT64_MAX / 4 + 1;
+	const struct h5_dataspace one = {.kind = H5_SPACE_SCALAR, .elements = 1},
+				  huge = {H5_SPACE_SIMPLE, 1, {most}, {most}, false, most};
+	const int32_t values[16] = {0};
+	static char name[NAME + 1];
 	struct scene s;
 
 	begin(&s, forms[_i / 3], counts[_i % 3]);
 	SUCCEEDS(create(&s, "new", 1));
 	ck_assert_int_eq(create(&s, "new", 1), -EEXIST);
 	ck_assert_int_eq(h5_attribute_update(s.scratch.file, s.group, "none", values, 4), -ENODATA);
+	ck_assert_int_eq(h5_attribute_update(s.scratch.file, s.group, "new", values, sizeof values), -EINVAL);
 	ck_assert_int_eq(h5_attribute_remove(s.scratch.file, s.group, "none"), -ENODATA);
+	ck_assert_int_eq(h5_attribute_replace(s.scratch.file, s.group, "none", s.type, &one, values),
+			 -ENODATA);
+	ck_assert_int_eq(h5_attribute_create(s.scratch.file, s.group, "huge", s.type, &huge, values), -E2BIG);
+	ck_assert_int_eq(h5_attribute_replace(s.scratch.file, s.group, "new", s.type, &huge, values), -E2BIG);
+	memset(name, 'n', NAME);
+	ck_assert_int_eq(h5_attribute_create(s.scratch.file, s.group, name, s.type, &one, values), -E2BIG);
 	SUCCEEDS(perform(&s, UPDATE));
 	judge(&s, _i % 4 == 0);
 	end(&s);
