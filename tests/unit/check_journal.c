@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,6 +397,31 @@ START_TEST(owner_of_a_new_journal)
 }
 END_TEST
 
+/* The longest name of a file whose journal still has a name, and a folder for journals that is not there. */
+START_TEST(where_no_journal_can_be)
+{
+	enum { LONGEST = NAME_MAX - (sizeof SCENE_JOURNAL - sizeof "a.h5") };
+	char path[LONGEST + 3] = "/";
+	struct h5_journal_home home;
+	struct h5_io *io;
+
+	scene_put("a.h5", scene.before, SCENE_SIZE);
+	io = scene_open(false);
+	h5_journal_home_init(&home);
+	memset(path + 1, 'n', LONGEST);
+	SUCCEEDS(h5_journal_home_open(&home, io, path, scene.dirfd, NULL));
+	ck_assert_uint_eq(strlen(home.place.name), NAME_MAX);
+	h5_journal_home_release(&home);
+	path[LONGEST + 1] = 'n';
+	ck_assert_int_eq(h5_journal_home_open(&home, io, path, scene.dirfd, NULL), -ENAMETOOLONG);
+	h5_journal_home_release(&home);
+	ck_assert_int_eq(h5_journal_home_open(&home, io, "/a.h5", scene.dirfd, "/none"), -ENOENT);
+	ck_assert_int_eq(home.place.dirfd, -1);
+	h5_journal_home_release(&home);
+	h5_io_close(io);
+}
+END_TEST
+
 /* ---- failing calls ---- */
 
 /* Creates, writes twice, clears and closes with call `n` failing. True: it was made. */
@@ -452,4 +478,4 @@ END_TEST
 SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, journals_of_each_version, whose_it_is,
 	   hash_by_pieces, nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
 	   closed_and_cleared, only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal,
-	   failing_life)
+	   where_no_journal_can_be, failing_life)
