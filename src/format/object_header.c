@@ -171,21 +171,6 @@ void h5_continuation_encode(struct h5_writer *w, const struct h5_continuation *c
  *      4  signature "OCHK"
  *         messages
  *      4  checksum           */
-void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
-				  const struct h5_message *message)
-{
-	h5_write_bytes(w, "OCHK", 4);
-	h5_message_encode(w, header, message);
-	h5_write_checksum(w);
-}
-
-void h5_continuation_block_wrap(struct h5_writer *w, const uint8_t *messages, size_t n)
-{
-	h5_write_bytes(w, "OCHK", 4);
-	h5_write_bytes(w, messages, n);
-	h5_write_checksum(w);
-}
-
 int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages)
 {
 	if (!h5_read_signature(r, "OCHK"))

@@ -123,11 +123,6 @@ void h5_continuation_encode(struct h5_writer *w, const struct h5_continuation *c
 /* Bytes of a continuation block of version 2 around its messages. */
 enum { H5_CONTINUATION_BLOCK_EXTRA = 4 + H5_OBJECT_HEADER_CHECKSUM };
 
-/* A continuation block of version 2 with one message. */
-void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
-				  const struct h5_message *message);
-/* A continuation block of version 2 with n bytes of whole messages. */
-void h5_continuation_block_wrap(struct h5_writer *w, const uint8_t *messages, size_t n);
 /* Verifies the checksum of a continuation block of version 2; then *messages is over its messages. */
 int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages);
 
