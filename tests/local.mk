@@ -80,6 +80,7 @@ UNIT_TESTS = \
 	tests/unit/check_read_faults \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \
+	tests/unit/check_refused \
 	tests/unit/check_remote \
 	tests/unit/check_removal_faults \
 	tests/unit/check_remote_plan \
