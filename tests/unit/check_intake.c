@@ -1,0 +1,422 @@
+/* Files that programs write into views, while each call that allocates, reads or writes fails once: the
+ * dataset is as the file says if its fsync has succeeded, and else as before. */
+#include "change/open.h"
+#include "change/transaction.h"
+#include "fault_alloc.h"
+#include "fault_call.h"
+#include "fault_step.h"
+#include "scratch.h"
+#include "vfs_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 12 };
+
+struct contents {
+	const char *file;  /* what the program writes */
+	size_t size;	   /* of that */
+	const char *bytes; /* what the dataset then has */
+	size_t bytes_size;
+};
+
+#define TEXT(text) (text), sizeof(text) - 1
+/* The length is the number of bytes of the dictionary. */
+#define NPY(length, dictionary, data) TEXT("\x93NUMPY\1\0" length "\0" dictionary data)
+
+static const struct contents nothing = {0};
+static const struct contents rows = {NPY("\x3e",
+					 "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2), }  \n",
+					 "\1\0\2\0\3\0\4\0\5\0\6\0"),
+				     TEXT("\1\0\2\0\3\0\4\0\5\0\6\0")};
+static const struct contents other_rows = {
+	NPY("\x3e", "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2), }  \n",
+	    "\6\0\5\0\4\0\3\0\2\0\1\0"),
+	TEXT("\6\0\5\0\4\0\3\0\2\0\1\0")};
+static const struct contents columns = {NPY("\x3e",
+					    "{'descr': '<i2', 'fortran_order': True, 'shape': (3, 2), }   \n",
+					    "\1\0\2\0\3\0\4\0\5\0\6\0"),
+					TEXT("\1\0\4\0\2\0\5\0\3\0\6\0")};
+static const struct contents floats = {
+	NPY("\x3e", "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }    \n", "abcdefgh"),
+	TEXT("abcdefgh")};
+static const struct contents table = {TEXT("a,b\n1,1.5\n-1,2\n"),
+				      TEXT("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\xf8\x3f"
+					   "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\x40")};
+static const struct contents grid = {TEXT("0,1\n1,2\n3,4\n"), TEXT("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0"
+								   "\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0")};
+static const struct contents short_text = {TEXT("few\n"), TEXT("few")};
+static const struct contents long_text = {TEXT("some more text\n"), TEXT("some more text")};
+
+static const struct {
+	const char *folder, *name, *shown; /* the file, and where its contents show */
+	const struct contents *before, *after;
+} changes[] = {
+	{".h5fs/npy", "made.npy", "made", &nothing, &rows},
+	{".h5fs/npy", "made.npy", "made", &nothing, &columns},
+	{".h5fs/npy", "made.npy", "made", &rows, &other_rows},
+	{".h5fs/npy", "made.npy", "made", &rows, &floats},
+	{".h5fs/csv", "made.csv", "made", &nothing, &table},
+	{".h5fs/csv", "made.csv", "made", &nothing, &grid},
+	{".h5fs/attrs/few", "made", ".h5fs/attrs/few/made", &short_text, &long_text},
+};
+enum { CHANGES = sizeof changes / sizeof *changes };
+
+/* ---- what a program does ---- */
+
+static int write_part(struct h5_handle *handle, uint64_t offset, const char *data, size_t n)
+{
+	uint64_t stale;
+	size_t written;
+	int rc = h5_vfs_write(handle, offset, data, n, H5_WRITE_AT, &written, &stale);
+
+	ck_assert_uint_eq(written, rc ? 0 : n);
+	return rc;
+}
+
+/* The program takes no notice of errors until fsync. Meanwhile something else commits. *first: the first
+ * error. */
+static int put(struct h5_vfs *vfs, struct h5_handle *handle, const struct contents *c, int *first)
+{
+	const size_t half = c->size / 2;
+	int rc = write_part(handle, 0, c->file, half);
+
+	*first = rc;
+	rc = h5_vfs_commit(vfs);
+	*first = *first ? *first : rc;
+	rc = write_part(handle, half, c->file + half, c->size - half);
+	*first = *first ? *first : rc;
+	rc = h5_vfs_fsync(handle);
+	*first = *first ? *first : rc;
+	return rc;
+}
+
+/* 0: the file is in the dataset. */
+static int write_file(struct vfs_scene *scene, struct h5_node *folder, const char *name,
+		      const struct contents *c, int *first)
+{
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	int rc = h5_vfs_lookup(scene->vfs, folder, name, &entry);
+
+	if (!rc) {
+		rc = h5_vfs_open_file(scene->vfs, entry.node, O_WRONLY | O_TRUNC, &handle);
+		if (rc)
+			h5_vfs_forget(scene->vfs, entry.node, 1);
+	} else if (rc == -ENOENT) {
+		rc = h5_vfs_create(scene->vfs, folder, name, O_WRONLY, &entry, &handle);
+	}
+	*first = rc;
+	if (rc)
+		return rc;
+	rc = put(scene->vfs, handle, c, first);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+	return rc;
+}
+
+/* NULL: no such file. Else the number of its bytes is *got. */
+static const char *read_contents(struct vfs_scene *scene, const char *path, size_t *got)
+{
+	static char bytes[MOST];
+	struct h5_handle *handle;
+	struct h5_node *node;
+	int rc = vfs_scene_find(scene, path, &node);
+
+	*got = 0;
+	ck_assert_msg(!rc || rc == -ENOENT, "%s: %d %s", path, rc, h5_error_last()->text);
+	if (rc)
+		return NULL;
+	SUCCEEDS(h5_vfs_open_file(scene->vfs, node, O_RDONLY, &handle));
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, got));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, node, 1);
+	return bytes;
+}
+
+static bool has_contents(struct vfs_scene *scene, const char *path, const struct contents *c)
+{
+	size_t got;
+	const char *bytes = read_contents(scene, path, &got);
+
+	return !bytes == !c->bytes && got == c->bytes_size && (!got || !memcmp(bytes, c->bytes, got));
+}
+
+static void check_contents(struct vfs_scene *scene, const char *path, const struct contents *c,
+			   const char *where)
+{
+	ck_assert_msg(has_contents(scene, path, c), "%s: other contents", where);
+}
+
+/* ---- calls that fail ---- */
+
+struct fault {
+	void (*arm)(unsigned long n);
+	bool (*disarm)(void);
+	int error;
+};
+
+static void arm_read(unsigned long n)
+{
+	fault_call_arm(CALL_FAILS, n, false);
+}
+
+static const struct fault faults[] = {{fault_alloc_arm, fault_alloc_disarm, -ENOMEM},
+				      {arm_read, fault_call_disarm, -EIO}};
+enum { FAULTS = sizeof faults / sizeof *faults };
+
+/* The state from which each attempt begins. */
+static void make_before(struct vfs_scene *scene, struct h5_node *folder, unsigned change)
+{
+	const struct contents *c = changes[change].before;
+	int first;
+
+	if (c->bytes) {
+		SUCCEEDS(write_file(scene, folder, changes[change].name, c, &first));
+		ck_assert_int_eq(first, 0);
+	} else {
+		int rc = h5_vfs_unlink(scene->vfs, h5_vfs_root(scene->vfs), changes[change].shown);
+
+		ck_assert(!rc || rc == -ENOENT);
+	}
+	SUCCEEDS(h5_vfs_commit(scene->vfs));
+	check_contents(scene, changes[change].shown, c, "before");
+}
+
+static void fail_each(struct vfs_scene *scene, struct h5_node *folder, unsigned change,
+		      const struct fault *fault)
+{
+	bool fired = true;
+
+	make_before(scene, folder, change);
+	for (unsigned long n = 1; fired; n += fault_step()) {
+		char where[80];
+		int rc, first;
+
+		vfs_scene_empty_caches(scene);
+		h5_error_clear();
+		fault_alloc_count(true);
+		fault->arm(n);
+		rc = write_file(scene, folder, changes[change].name, changes[change].after, &first);
+		fault_alloc_count(false);
+		fired = fault->disarm();
+		snprintf(where, sizeof where, "change %u, call %lu: %d, %d", change, n, first, rc);
+		ck_assert_msg(!first || (fired && first == fault->error), "%s: %s", where,
+			      h5_error_last()->text);
+		check_contents(scene, changes[change].shown,
+			       rc ? changes[change].before : changes[change].after, where);
+		if (!rc)
+			make_before(scene, folder, change);
+	}
+	/* Nothing is left of those that failed. */
+	check_contents(scene, changes[change].shown, changes[change].before, "at the end");
+}
+
+START_TEST(memory_or_reading_fails)
+{
+	const struct fault *fault = &faults[(unsigned)_i / CHANGES];
+	struct h5_node *folder;
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	SUCCEEDS(vfs_scene_find(&scene, changes[(unsigned)_i % CHANGES].folder, &folder));
+	fail_each(&scene, folder, (unsigned)_i % CHANGES, fault);
+	h5_vfs_forget(scene.vfs, folder, 1);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+/* Another mount of the file, which may have a journal: a commit that failed half way may have been made. */
+static void check_again(const char *path, unsigned change, bool either, const char *where)
+{
+	const struct h5_file_set_options options = {
+		.block_cache = 8 << 20, .chunk_cache = 8 << 20, .lock = H5_LOCK_ALWAYS, .writable = true};
+	const struct h5_vfs_options vfs = {.writable = true, .gather = 1 << 20, .file_fd = -1};
+	const struct contents *expected = changes[change].after;
+	struct vfs_scene scene = {0};
+
+	snprintf(scene.path, sizeof scene.path, "%s", path);
+	SUCCEEDS(h5_open_file(path, &options, &scene.set, NULL));
+	SUCCEEDS(h5_vfs_open(scene.set, &vfs, &scene.vfs));
+	if (either && !has_contents(&scene, changes[change].shown, expected))
+		expected = changes[change].before;
+	check_contents(&scene, changes[change].shown, expected, where);
+	vfs_scene_close(&scene);
+}
+
+/* A call to write fails while something else commits or the file itself does. What the file
+ * has to say after that is there when the HDF5 file is opened again, and can be said again. */
+static bool fail_write(unsigned change, unsigned long n, int error)
+{
+	struct fault_io fault = {.error = error};
+	const struct h5_file_set_options options = {.block_cache = 8 << 20,
+						    .chunk_cache = 8 << 20,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &fault};
+	const struct contents *after = changes[change].after;
+	struct vfs_scene scene;
+	struct h5_node *folder;
+	char where[80];
+	bool fired, given_up;
+	int rc, first;
+
+	vfs_scene_open_as(&scene, "read_faults/new.h5", &options);
+	SUCCEEDS(vfs_scene_find(&scene, changes[change].folder, &folder));
+	make_before(&scene, folder, change);
+	fault_io_arm(&fault, n);
+	rc = write_file(&scene, folder, changes[change].name, after, &first);
+	fired = fault_io_disarm(&fault);
+	given_up = !h5_tx_is_writable(h5_file_set_root(scene.set));
+	snprintf(where, sizeof where, "change %u, write %lu: %d, %d", change, n, first, rc);
+	ck_assert_msg(!first || (fired && (first == error || (given_up && first == -EROFS))), "%s: %s", where,
+		      h5_error_last()->text);
+	if (!given_up) {
+		check_contents(&scene, changes[change].shown, rc ? changes[change].before : after, where);
+		SUCCEEDS(write_file(&scene, folder, changes[change].name, after, &first));
+		check_contents(&scene, changes[change].shown, after, where);
+	}
+	h5_vfs_forget(scene.vfs, folder, 1);
+	h5_vfs_finish(scene.vfs);
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+	fault_io_release(&fault);
+	check_again(scene.path, change, given_up, where);
+	return fired;
+}
+
+START_TEST(writing_fails)
+{
+	const unsigned change = (unsigned)_i % CHANGES;
+
+	for (unsigned long n = 1; fail_write(change, n, (unsigned)_i < CHANGES ? -EIO : -ENOSPC); n++)
+		;
+}
+END_TEST
+
+/* ---- what files say ---- */
+
+/* 0: the file has become the dataset of that name. */
+static int offer(struct vfs_scene *scene, const char *folder_path, const char *name, const char *file,
+		 size_t n)
+{
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	struct h5_node *folder;
+	int rc;
+
+	SUCCEEDS(vfs_scene_find(scene, folder_path, &folder));
+	SUCCEEDS(h5_vfs_create(scene->vfs, folder, name, O_WRONLY, &entry, &handle));
+	rc = write_part(handle, 0, file, n);
+	if (!rc)
+		rc = h5_vfs_fsync(handle);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+	h5_vfs_forget(scene->vfs, folder, 1);
+	return rc;
+}
+
+static int offer_npy(struct vfs_scene *scene, const char *name, const char *dictionary, const char *data,
+		     size_t n)
+{
+	const size_t head = strlen(dictionary);
+	char *file = malloc(10 + head + n);
+	int rc;
+
+	memcpy(file, "\x93NUMPY\1\0", 8);
+	file[8] = (char)head;
+	file[9] = (char)(head >> 8);
+	memcpy(file + 10, dictionary, head);
+	memcpy(file + 10 + head, data, n);
+	rc = offer(scene, ".h5fs/npy", name, file, 10 + head + n);
+	free(file);
+	return rc;
+}
+
+/* Names of members as Python writes them, in version 1 in Latin-1. */
+static const struct {
+	const char *name, *member; /* NULL: the file is refused */
+} names[] = {
+	{"'caf\xe9 \xff'", "caf\u00e9 \u00ff"},
+	{"'it\\'s'", "it's"},
+	{"\"it's\"", "it's"},
+	{"'say \"so\"'", "say \"so\""},
+	{"'say \\\"so\\\"'", "say \"so\""},
+	{"'a\\\\b'", "a\\b"},
+	{"'\\u4e2d'", "\u4e2d"},
+	{"'\\x41'", "A"},
+	{"'\\q'", NULL},
+	{"'\\", NULL},
+};
+
+START_TEST(names_have_escapes)
+{
+	struct vfs_scene scene;
+	char dictionary[200], expected[100];
+	struct h5_node *node;
+	struct h5_buf type;
+
+	h5_buf_init(&type, MOST);
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(dictionary, sizeof dictionary,
+			 "{'descr': [(%s, '|u1')], 'fortran_order': False, 'shape': (2,), }\n",
+			 names[i].name);
+		if (!names[i].member) {
+			ck_assert_int_eq(offer_npy(&scene, "made.npy", dictionary, "ab", 2), -EINVAL);
+			ck_assert_int_eq(vfs_scene_find(&scene, "made", &node), -ENOENT);
+			continue;
+		}
+		SUCCEEDS(offer_npy(&scene, "made.npy", dictionary, "ab", 2));
+		check_contents(&scene, "made", &(struct contents){.bytes = "ab", .bytes_size = 2}, "made");
+		SUCCEEDS(vfs_scene_find(&scene, "made", &node));
+		type.size = 0;
+		SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, "h5fs.type", &type));
+		h5_buf_byte(&type, 0);
+		snprintf(expected, sizeof expected, "\"%s\"", names[i].member);
+		ck_assert_msg(strstr(type.data, expected), "%s: %s", names[i].name, type.data);
+		h5_vfs_forget(scene.vfs, node, 1);
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	h5_buf_release(&type);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+/* Rows of Fortran's order that are larger than what is put into order at once. */
+START_TEST(long_rows_are_reordered)
+{
+	enum { ROWS = 4, COLUMNS = 5, SIZE = 1 << 20, ALL = ROWS * COLUMNS * SIZE };
+	static const char dictionary[] = "{'descr': '|V1048576', 'fortran_order': True, 'shape': (4, 5), }\n";
+	struct h5_handle *handle;
+	struct vfs_scene scene;
+	struct h5_node *node;
+	char *data = malloc(ALL);
+	size_t got;
+
+	for (unsigned i = 0; i < ROWS; i++)
+		for (unsigned j = 0; j < COLUMNS; j++)
+			memset(data + (j * ROWS + i) * SIZE, (int)('a' + i * COLUMNS + j), SIZE);
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	SUCCEEDS(offer_npy(&scene, "made.npy", dictionary, data, ALL));
+	memset(data, 0, ALL);
+	SUCCEEDS(vfs_scene_find(&scene, "made", &node));
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	SUCCEEDS(h5_vfs_read(handle, 0, data, ALL, &got));
+	ck_assert_uint_eq(got, ALL);
+	for (unsigned k = 0; k < ROWS * COLUMNS; k++)
+		for (unsigned i = 0; i < SIZE; i++)
+			ck_assert_int_eq(data[k * SIZE + i], 'a' + (int)k);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, node, 1);
+	vfs_scene_close(&scene);
+	free(data);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("intake", {memory_or_reading_fails, CHANGES *FAULTS}, {writing_fails, 2 * CHANGES},
+		{names_have_escapes, 1}, {long_rows_are_reordered, 1})
