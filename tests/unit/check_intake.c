@@ -48,6 +48,8 @@ static const struct contents table = {TEXT("a,b\n1,1.5\n-1,2\n"),
 					   "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\x40")};
 static const struct contents grid = {TEXT("0,1\n1,2\n3,4\n"), TEXT("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0"
 								   "\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0")};
+/* Each half alone would be a table, too. */
+static const struct contents halves = {TEXT("a,b\n1,2\nc,d\n3,4\n"), TEXT("12cd34")};
 static const struct contents short_text = {TEXT("few\n"), TEXT("few")};
 static const struct contents long_text = {TEXT("some more text\n"), TEXT("some more text")};
 
@@ -61,6 +63,7 @@ static const struct {
 	{".h5fs/npy", "made.npy", "made", &rows, &floats},
 	{".h5fs/csv", "made.csv", "made", &nothing, &table},
 	{".h5fs/csv", "made.csv", "made", &nothing, &grid},
+	{".h5fs/csv", "made.csv", "made", &nothing, &halves},
 	{".h5fs/attrs/few", "made", ".h5fs/attrs/few/made", &short_text, &long_text},
 };
 enum { CHANGES = sizeof changes / sizeof *changes };
