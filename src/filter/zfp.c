@@ -23,25 +23,31 @@ struct zfp {
 	bool big_endian; /* the writer was */
 };
 
-/* Reads zfp's header, or the array after that, from n bytes; 0: failed. */
-static size_t read_bits(struct zfp *z, uint8_t *data, size_t n, bool header)
+static int no_memory(void)
+{
+	return h5_fail(-ENOMEM, H5_UNDEF, "zfp: out of memory");
+}
+
+/* Reads zfp's header, or the array after that, from n bytes. *got: what zfp returns; 0: they are bad. */
+static int read_bits(struct zfp *z, uint8_t *data, size_t n, bool header, size_t *got)
 {
 	bitstream *bits = stream_open(data, n);
-	size_t got;
 
 	if (!bits)
-		return 0;
+		return no_memory();
 	zfp_stream_set_bit_stream(z->stream, bits);
-	got = header ? zfp_read_header(z->stream, z->field, ZFP_HEADER_FULL)
-		     : zfp_decompress(z->stream, z->field);
+	*got = header ? zfp_read_header(z->stream, z->field, ZFP_HEADER_FULL)
+		      : zfp_decompress(z->stream, z->field);
 	zfp_stream_set_bit_stream(z->stream, NULL);
 	stream_close(bits);
-	return got;
+	return 0;
 }
 
 static int read_header(struct zfp *z, const uint32_t *values, unsigned count)
 {
 	uint8_t bytes[HEADER_WORDS * 4] = {0};
+	size_t got = 0;
+	int rc;
 
 	if (count < 2)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: no header");
@@ -55,9 +61,8 @@ static int read_header(struct zfp *z, const uint32_t *values, unsigned count)
 	if (bytes[3] != zfp_codec_version)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "filter 32013 (zfp): codec %u is not available, only %u",
 			       bytes[3], zfp_codec_version);
-	if (!read_bits(z, bytes, sizeof bytes, true))
-		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: bad header");
-	return 0;
+	rc = read_bits(z, bytes, sizeof bytes, true, &got);
+	return rc || got ? rc : h5_fail(-EUCLEAN, H5_UNDEF, "zfp: bad header");
 }
 
 /* Computes how many bytes hostile data can make zfp read, since it checks no bounds. */
@@ -84,7 +89,7 @@ static int bound(const struct zfp *z, size_t stored, size_t *bytes)
 
 static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
-	size_t room = 0, got;
+	size_t room = 0, got = 0;
 	uint8_t *data;
 	int rc = bound(z, in->size, &room);
 
@@ -99,9 +104,11 @@ static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filte
 		return h5_fail(-ENOMEM, H5_UNDEF, "zfp: no memory for %zu bytes", room);
 	memcpy(data, in->data, in->size);
 	zfp_field_set_pointer(z->field, out->data);
-	got = read_bits(z, data, room, false);
+	rc = read_bits(z, data, room, false, &got);
 	assert(got <= room);
 	free(data);
+	if (rc)
+		return rc;
 	/* zfp's position is behind the last word that it needed. */
 	if (!got || got > in->size + stream_word_bits / CHAR_BIT - 1)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: bad data, or truncated");
@@ -116,7 +123,7 @@ static int decode(struct zfp *z, const uint32_t *values, unsigned count, const s
 	int rc;
 
 	if (!z->stream || !z->field)
-		return h5_fail(-ENOMEM, H5_UNDEF, "zfp: out of memory");
+		return no_memory();
 	rc = read_header(z, values, count);
 	if (rc)
 		return rc;

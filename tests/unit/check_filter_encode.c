@@ -218,6 +218,47 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* Decodes a sample whose n-th allocation fails; false: it has fewer. */
+static bool decode_without_memory(const struct sample *s, unsigned long n)
+{
+	struct h5_filter_buf in = {0}, out;
+	bool fired;
+	int rc;
+
+	SUCCEEDS(h5_filter_buf_copy(&in, s->in.data, s->in.size));
+	fault_alloc_arm(n);
+	fault_alloc_count(true);
+	rc = decode_buf(s->id, s->values, s->count, &in, s->out.size, &out);
+	fault_alloc_count(false);
+	fired = fault_alloc_disarm();
+	/* The library of Blosc does not tell one from the other. */
+	ck_assert_msg(!rc || (fired && (rc == -ENOMEM || (s->id == BLOSC && rc == -EUCLEAN))),
+		      "%s, %lu: %d %s", s->name, n, rc, h5_error_last()->text);
+	if (!rc)
+		ck_assert_msg(out.size == s->out.size && !memcmp(out.data, s->out.data, out.size), "%s, %lu",
+			      s->name, n);
+	h5_filter_buf_release(&out);
+	return fired;
+}
+
+START_TEST(samples_are_decoded_without_memory)
+{
+	static const char *const listings[] = {"filter.list", "filter_libs.list"};
+	struct sample s;
+
+	for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
+		FILE *list = samples_open(listings[i]);
+
+		while (sample_next(list, &s)) {
+			for (unsigned long n = 1; decode_without_memory(&s, n); n++)
+				;
+			sample_release(&s);
+		}
+		fclose(list);
+	}
+}
+END_TEST
+
 /* Another level in the same thread is not the one before. */
 START_TEST(deflate_has_levels)
 {
@@ -544,6 +585,6 @@ START_TEST(libhdf5_reads_what_was_encoded)
 END_TEST
 
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
-	  deflate_has_levels, fpzip_is_as_its_library_makes_it, lzf_is_as_written_down,
-	  lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale, wrong_parameters_are_refused,
-	  damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
+	  samples_are_decoded_without_memory, deflate_has_levels, fpzip_is_as_its_library_makes_it,
+	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
+	  wrong_parameters_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
