@@ -26,7 +26,7 @@ int __wrap_open64(const char *path, int flags, ...);
 int __wrap_openat64(int dirfd, const char *path, int flags, ...);
 long __wrap_syscall(long number, ...);
 
-enum { YIELDS = 200 };
+enum { YIELDS = 20 };
 
 static atomic_int fault;
 static atomic_bool all_behind;
