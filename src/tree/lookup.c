@@ -80,7 +80,7 @@ static int open_found(struct h5_tree *tree, const struct h5_tree_node *parent, c
 		      const struct h5_tree_found *found, struct h5_io **io)
 {
 	struct stat now;
-	int fd;
+	int fd, rc;
 
 	if (tree->bucket)
 		return h5_tree_object_open_io(tree, parent, name, found->device, H5_REMOTE_CELL, io);
@@ -88,9 +88,12 @@ static int open_found(struct h5_tree *tree, const struct h5_tree_node *parent, c
 	fd = h5_tree_place_open(tree, parent, name, O_RDONLY);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &now) || now.st_dev != found->device || now.st_ino != found->inode) {
+	rc = fstat(fd, &now)						 ? -errno
+	     : now.st_dev != found->device || now.st_ino != found->inode ? -ESTALE
+									 : 0;
+	if (rc) {
 		close(fd);
-		return -ESTALE;
+		return rc;
 	}
 	return h5_io_open_fd(fd, H5_LOCK_NONE, false, io);
 }

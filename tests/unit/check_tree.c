@@ -1,4 +1,8 @@
 /* A folder as one tree: which files are looked at, where they lie, and how they are opened. */
+#include "base/buf.h"
+#include "fault_alloc.h"
+#include "fault_call.h"
+#include "fault_step.h"
 #include "scratch.h"
 #include "tree/place.h"
 #include "vfs/private.h"
@@ -104,7 +108,7 @@ struct folder {
 	struct h5_tree *tree;
 };
 
-static void begin(struct folder *folder)
+static void open_folder(struct folder *folder)
 {
 	const struct h5_tree_options options = {
 		.match = H5_TREE_MATCH,
@@ -114,9 +118,14 @@ static void begin(struct folder *folder)
 		.opened = opened,
 		.closing = closing};
 
+	SUCCEEDS(h5_tree_open(folder->path, &options, &folder->tree));
+}
+
+static void begin(struct folder *folder)
+{
 	snprintf(folder->path, sizeof folder->path, "%s/folder", scratch_folder());
 	scratch_run("rm -rf '%s'; mkdir -p '%s/f'; touch '%s/f/x'", folder->path, folder->path, folder->path);
-	SUCCEEDS(h5_tree_open(folder->path, &options, &folder->tree));
+	open_folder(folder);
 }
 
 static void end(struct folder *folder)
@@ -226,4 +235,189 @@ START_TEST(files_are_opened)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2})
+/* ---- calls that fail ---- */
+
+/* Looks a name up, in a folder or in an HDF5 file. */
+static int look_up(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		   struct h5_tree_entry *entry)
+{
+	struct h5_tree_inside in;
+	struct h5_vfs_entry found;
+	int rc;
+
+	if (h5_tree_kind(parent) == H5_TREE_FOLDER)
+		return h5_tree_lookup(tree, parent, name, entry);
+	rc = h5_tree_enter(tree, parent, &in);
+	if (rc)
+		return rc;
+	rc = h5_vfs_lookup(in.vfs, in.node, name, &found);
+	if (!rc)
+		rc = h5_tree_entry(tree, parent, name, &found, entry);
+	h5_tree_leave(tree, &in);
+	return rc;
+}
+
+static int read_file(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
+{
+	struct h5_tree_handle *handle;
+	uint64_t hole = 0;
+	char bytes[512];
+	size_t got = 0;
+	int rc = h5_tree_open_file(tree, node, O_RDONLY, &handle);
+
+	if (rc)
+		return rc;
+	rc = h5_tree_read(handle, 0, bytes, sizeof bytes, &got);
+	if (!rc)
+		rc = h5_tree_seek(handle, 0, true, &hole);
+	h5_tree_close_file(handle);
+	h5_buf_add(out, bytes, got);
+	h5_buf_printf(out, "%ju", (uintmax_t)hole);
+	return rc;
+}
+
+static int list(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
+{
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_dir *dir;
+	uint64_t position = 0;
+	size_t got = 0;
+	int rc = h5_tree_opendir(tree, node, &dir);
+
+	if (rc)
+		return rc;
+	do {
+		rc = h5_tree_readdir(dir, position, names, &got);
+		for (size_t i = 0; i < got && !rc; i++)
+			h5_buf_printf(out, "%s %o\n", names[i].name, names[i].type);
+		position = rc || !got ? position : names[got - 1].next;
+	} while (!rc && got);
+	h5_tree_closedir(dir);
+	return rc;
+}
+
+static int tell(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
+{
+	struct stat st;
+	int rc = h5_tree_kind(node) == H5_TREE_INSIDE ? 0 : h5_tree_getattr(tree, node, &st);
+
+	if (!rc)
+		rc = h5_tree_kind(node) == H5_TREE_INSIDE ? 0 : h5_tree_listxattr(tree, node, out);
+	h5_tree_path(tree, node, out);
+	return rc;
+}
+
+static int follow(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
+{
+	return h5_tree_readlink(tree, node, out);
+}
+
+static const struct {
+	const char *path;
+	int (*ask)(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out);
+} questions[] = {
+	{"f", list},	       {"f", tell},	  {"f/x", read_file},
+	{"f/x", tell},	       {"link", follow},  {"link", tell},
+	{"good.h5", list},     {"good.h5", tell}, {"good.h5/few", read_file},
+	{"good.h5/few", tell},
+};
+enum { QUESTIONS = sizeof questions / sizeof *questions };
+
+/* What comes of the question, from the root on. */
+static int ask(struct h5_tree *tree, unsigned question, struct h5_buf *out)
+{
+	struct h5_tree_node *node = h5_tree_root(tree), *found[4];
+	char path[64], *rest = path;
+	size_t count = 0;
+	int rc = 0;
+
+	h5_buf_release(out);
+	h5_buf_init(out, 1 << 16);
+	snprintf(path, sizeof path, "%s", questions[question].path);
+	while (rest && !rc) {
+		struct h5_tree_entry entry;
+
+		rc = look_up(tree, node, strsep(&rest, "/"), &entry);
+		if (!rc)
+			node = found[count++] = entry.node;
+	}
+	if (!rc)
+		rc = questions[question].ask(tree, node, out);
+	while (count)
+		h5_tree_forget(tree, found[--count], 1);
+	return rc ? rc : out->err;
+}
+
+static void arm_open(unsigned long n)
+{
+	fault_call_arm(CALL_OPENS_NONE, n, false);
+}
+
+static void arm_read(unsigned long n)
+{
+	fault_call_arm(CALL_FAILS, n, false);
+}
+
+static const struct {
+	void (*arm)(unsigned long n);
+	bool (*disarm)(void);
+	int error;
+} faults[] = {{fault_alloc_arm, fault_alloc_disarm, -ENOMEM},
+	      {arm_open, fault_call_disarm, -EMFILE},
+	      {arm_read, fault_call_disarm, -EIO}};
+enum { FAULTS = sizeof faults / sizeof *faults };
+
+/* Opens the folder anew, where nothing is known of it, and asks. False: there is no n-th call. */
+static bool fail_call(struct folder *folder, unsigned question, unsigned fault, unsigned long n,
+		      const struct h5_buf *expected)
+{
+	struct h5_buf out;
+	bool fired;
+	int rc;
+
+	h5_buf_init(&out, 1 << 16);
+	h5_tree_close(folder->tree);
+	open_folder(folder);
+	fault_alloc_count(true);
+	faults[fault].arm(n);
+	rc = ask(folder->tree, question, &out);
+	fault_alloc_count(false);
+	fired = faults[fault].disarm();
+	ck_assert_msg(!rc || (fired && rc == faults[fault].error), "question %u, %lu: %d %s", question, n, rc,
+		      h5_error_last()->text);
+	for (unsigned again = 0; again < 2; again++) {
+		if (!rc)
+			ck_assert_msg(out.size == expected->size &&
+					      !memcmp(out.data, expected->data, out.size),
+				      "question %u, %lu: %.*s", question, n, (int)out.size, out.data);
+		rc = ask(folder->tree, question, &out);
+		ck_assert_msg(!rc, "question %u, after %lu: %d %s", question, n, rc, h5_error_last()->text);
+	}
+	h5_buf_release(&out);
+	return fired;
+}
+
+START_TEST(calls_fail)
+{
+	const unsigned question = (unsigned)_i % QUESTIONS, fault = (unsigned)_i / QUESTIONS;
+	struct folder folder;
+	struct h5_buf expected;
+	char from[512], path[200];
+
+	h5_buf_init(&expected, 1 << 16);
+	begin(&folder);
+	scratch_fixture("read_faults/new.h5", from);
+	snprintf(path, sizeof path, "%s/good.h5", folder.path);
+	scratch_copy(from, path);
+	scratch_run("ln -s f/x '%s/link'; echo text >'%s/f/x'", folder.path, folder.path);
+	SUCCEEDS(ask(folder.tree, question, &expected));
+	ck_assert_uint_gt(expected.size, 0);
+	for (unsigned long n = 1; fail_call(&folder, question, fault, n, &expected); n += fault_step())
+		;
+	h5_buf_release(&expected);
+	end(&folder);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
+		{calls_fail, QUESTIONS *FAULTS})
