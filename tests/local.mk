@@ -194,7 +194,7 @@ tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(faul
 strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
 strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
-tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
 tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_put_used,--wrap=h5_lru_add
@@ -203,7 +203,7 @@ tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_sce
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
-tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)
+tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(fault_alloc) $(scratch)
 tests_unit_check_datatype_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

@@ -391,3 +391,16 @@ void group_judge(struct group_model *m, bool by_all)
 		scratch_python("tests/judge/group_judge.py %s %s", m->scratch.path, model);
 	open_file(m);
 }
+
+void group_insert_external(struct h5_file *file, uint64_t group)
+{
+	const struct h5_link link = {.name = "outside",
+				     .name_size = 7,
+				     .type = H5_LINK_EXTERNAL,
+				     .file = "other.h5",
+				     .file_size = 8,
+				     .target = "/x",
+				     .target_size = 2};
+
+	SUCCEEDS(h5_group_insert(file, group, &link));
+}

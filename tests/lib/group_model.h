@@ -77,4 +77,7 @@ void group_save(const struct group_model *m, const char *path);
 /* Commits, closes the file, asks libhdf5 about it, and opens it again. by_all: newer versions, too. */
 void group_judge(struct group_model *m, bool by_all);
 
+/* A link "outside" to an object of another file, which the model does not know. */
+void group_insert_external(struct h5_file *file, uint64_t group);
+
 #endif

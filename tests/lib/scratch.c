@@ -1,4 +1,5 @@
 #include "scratch.h"
+#include "change/object_header_insert.h"
 #include "change/open.h"
 #include "python_runner.h"
 
@@ -215,4 +216,15 @@ uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5
 	memcpy(body, m->data, m->size);
 	h5_header_release(&h);
 	return body;
+}
+
+uint32_t scratch_references(struct h5_file *file, uint64_t address)
+{
+	struct h5_header header;
+	uint32_t count;
+
+	SUCCEEDS(h5_header_load(file, address, &header));
+	SUCCEEDS(h5_header_references(file, &header, &count));
+	h5_header_release(&header);
+	return count;
 }

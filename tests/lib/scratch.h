@@ -53,4 +53,7 @@ void scratch_release(struct scratch *scratch);
 uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type,
 			 size_t *n);
 
+/* How many hard links the object header at the address counts. */
+uint32_t scratch_references(struct h5_file *file, uint64_t header);
+
 #endif

@@ -3,6 +3,7 @@
 #define H5_TESTS_UNIT_H
 
 #include <check.h>
+#include <dirent.h>
 #include <stdlib.h>
 
 /* libcheck's own writes a note to a file for each assertion that holds, which takes longer than most of what
@@ -37,6 +38,18 @@ static inline int unit_run(const char *name, SFun setup, SFun teardown, const st
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The descriptors that are open, and some that always are. */
+static inline unsigned unit_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
 }
 
 /* Tests that run several times: {test, times}, ... */

@@ -1,8 +1,7 @@
 /* Files that are open while the mounted file changes. What is asked for next opens the view anew, and each
  * call that reads or allocates for that fails once: it is the right error, or the same bytes as before the
  * change, and the next one succeeds. */
-#include "fault_alloc.h"
-#include "fault_call.h"
+#include "fault_kinds.h"
 #include "scratch.h"
 #include "vfs_scene.h"
 
@@ -37,21 +36,6 @@ static const char *const paths[] = {
 enum { PATHS = sizeof paths / sizeof *paths };
 
 /* ---- faults ---- */
-
-struct fault {
-	void (*arm)(unsigned long n);
-	bool (*disarm)(void);
-	int error;
-};
-
-static void arm_read(unsigned long n)
-{
-	fault_call_arm(CALL_FAILS, n, false);
-}
-
-static const struct fault faults[] = {{fault_alloc_arm, fault_alloc_disarm, -ENOMEM},
-				      {arm_read, fault_call_disarm, -EIO}};
-enum { FAULTS = sizeof faults / sizeof *faults };
 
 static void arm(const struct fault *fault, unsigned long n)
 {

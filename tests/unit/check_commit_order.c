@@ -49,15 +49,7 @@ static void insert(struct scene *s, unsigned group, uint64_t address, const char
 /* No group of the old style has such a link. */
 static void insert_external(struct scene *s, unsigned group)
 {
-	const struct h5_link link = {.name = "outside",
-				     .name_size = 7,
-				     .type = H5_LINK_EXTERNAL,
-				     .file = "other.h5",
-				     .file_size = 8,
-				     .target = "/x",
-				     .target_size = 2};
-
-	SUCCEEDS(h5_group_insert(s->m->file, s->groups[group], &link));
+	group_insert_external(s->m->file, s->groups[group]);
 }
 
 static void remove_name(struct scene *s, unsigned group, const char *prefix, unsigned i)
@@ -68,21 +60,10 @@ static void remove_name(struct scene *s, unsigned group, const char *prefix, uns
 	SUCCEEDS(h5_group_remove(s->m->file, s->groups[group], name, (size_t)n));
 }
 
-static uint32_t count_of(struct h5_file *file, uint64_t address)
-{
-	struct h5_header header;
-	uint32_t count;
-
-	SUCCEEDS(h5_header_load(file, address, &header));
-	SUCCEEDS(h5_header_references(file, &header, &count));
-	h5_header_release(&header);
-	return count;
-}
-
 static void count(const struct scene *s, uint64_t address, int change)
 {
 	SUCCEEDS(h5_header_set_references(s->m->file, address,
-					  count_of(s->m->file, address) + (uint32_t)change));
+					  scratch_references(s->m->file, address) + (uint32_t)change));
 }
 
 static int add_row(const void *file, uint8_t *body, size_t n)
@@ -206,7 +187,7 @@ static void check_names(const struct scene *s, struct h5_file *file)
 			names_in(file, s->groups[0], objects[i]) + names_in(file, s->groups[1], objects[i]);
 
 		ck_assert_uint_gt(names, 0);
-		ck_assert_uint_le(names, count_of(file, objects[i]) + (i ? 0 : s->extra));
+		ck_assert_uint_le(names, scratch_references(file, objects[i]) + (i ? 0 : s->extra));
 	}
 }
 

@@ -3,7 +3,6 @@
 #include "scratch.h"
 #include "store/members.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
@@ -140,21 +139,10 @@ static int open_family(void)
 	return rc;
 }
 
-static unsigned count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* The family is refused for this reason: the first member stays as it was, and the others are closed. */
 static void refuses(int code, const char *text)
 {
-	unsigned before = count_descriptors();
+	unsigned before = unit_descriptors();
 	char byte;
 
 	ck_assert_int_eq(open_family(), code);
@@ -162,7 +150,7 @@ static void refuses(int code, const char *text)
 	ck_assert_ptr_eq(scene.io, scene.first);
 	ck_assert_int_eq(h5_io_read(scene.io, 0, &byte, 1), 0);
 	h5_io_close(scene.io);
-	ck_assert_uint_eq(count_descriptors(), before);
+	ck_assert_uint_eq(unit_descriptors(), before);
 }
 
 static void opens(void)
@@ -287,7 +275,7 @@ static void fail_each(void)
 
 START_TEST(no_memory)
 {
-	unsigned descriptors = count_descriptors();
+	unsigned descriptors = unit_descriptors();
 	size_t before;
 
 	make_file(3, REST, "");
@@ -297,7 +285,7 @@ START_TEST(no_memory)
 	before = allocated();
 	fail_each();
 	ck_assert_uint_eq(allocated(), before);
-	ck_assert_uint_eq(count_descriptors(), descriptors);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
 }
 END_TEST
 

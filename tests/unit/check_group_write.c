@@ -157,15 +157,7 @@ static void rename_to_external(struct group_model *m)
 
 static void link_root(struct group_model *m)
 {
-	const struct h5_link link = {.name = "outside",
-				     .name_size = 7,
-				     .type = H5_LINK_EXTERNAL,
-				     .file = "other.h5",
-				     .file_size = 8,
-				     .target = "/x",
-				     .target_size = 2};
-
-	SUCCEEDS(h5_group_insert(m->file, h5_file_superblock(m->file)->root, &link));
+	group_insert_external(m->file, h5_file_superblock(m->file)->root);
 }
 
 /* A soft link, each of which is different. The root is dense, or of the old style. */

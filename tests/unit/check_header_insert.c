@@ -124,17 +124,6 @@ START_TEST(refusals)
 }
 END_TEST
 
-static uint32_t references_of(struct h5_file *file, uint64_t address)
-{
-	struct h5_header header;
-	uint32_t count;
-
-	SUCCEEDS(h5_header_load(file, address, &header));
-	SUCCEEDS(h5_header_references(file, &header, &count));
-	h5_header_release(&header);
-	return count;
-}
-
 /* The count is what libhdf5 reads, and it is gone from where it was not needed. */
 START_TEST(references)
 {
@@ -144,10 +133,10 @@ START_TEST(references)
 	for (size_t i = 0; i < scene.count; i++) {
 		uint64_t address = scene.models[i].address;
 
-		ck_assert_uint_eq(references_of(scene.s.file, address), 1);
+		ck_assert_uint_eq(scratch_references(scene.s.file, address), 1);
 		for (uint32_t k = 1; k < 5; k++) {
 			SUCCEEDS(h5_header_set_references(scene.s.file, address, k % 4 + 2));
-			ck_assert_uint_eq(references_of(scene.s.file, address), k % 4 + 2);
+			ck_assert_uint_eq(scratch_references(scene.s.file, address), k % 4 + 2);
 			header_check_model(&scene.s, &scene.models[i]);
 		}
 		if (i % 2)

@@ -2,8 +2,7 @@
  * dataset is as the file says if its fsync has succeeded, and else as before. */
 #include "change/open.h"
 #include "change/transaction.h"
-#include "fault_alloc.h"
-#include "fault_call.h"
+#include "fault_kinds.h"
 #include "fault_step.h"
 #include "scratch.h"
 #include "vfs_scene.h"
@@ -155,21 +154,6 @@ static void check_contents(struct vfs_scene *scene, const char *path, const stru
 }
 
 /* ---- calls that fail ---- */
-
-struct fault {
-	void (*arm)(unsigned long n);
-	bool (*disarm)(void);
-	int error;
-};
-
-static void arm_read(unsigned long n)
-{
-	fault_call_arm(CALL_FAILS, n, false);
-}
-
-static const struct fault faults[] = {{fault_alloc_arm, fault_alloc_disarm, -ENOMEM},
-				      {arm_read, fault_call_disarm, -EIO}};
-enum { FAULTS = sizeof faults / sizeof *faults };
 
 /* The state from which each attempt begins. */
 static void make_before(struct vfs_scene *scene, struct h5_node *folder, unsigned change)

@@ -3,7 +3,6 @@
 #include "io/io.h"
 #include "unit.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,17 +68,6 @@ static bool is_locked(struct h5_io *io)
 	return st.locked;
 }
 
-static unsigned count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* ---- locks ---- */
 
 /* Readers share the file, a writer has it alone, until the lock is given up. */
@@ -141,7 +129,7 @@ START_TEST(a_lock_of_another)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		int fd = make_file(), other = open_again(fd);
-		unsigned before = count_descriptors();
+		unsigned before = unit_descriptors();
 		struct h5_io *io;
 
 		ck_assert_int_eq(flock(other, cases[i].other | LOCK_NB), 0);
@@ -151,7 +139,7 @@ START_TEST(a_lock_of_another)
 			h5_io_close(io);
 		}
 		/* The descriptor is closed either way. */
-		ck_assert_uint_eq(count_descriptors(), before - 1);
+		ck_assert_uint_eq(unit_descriptors(), before - 1);
 		close(other);
 	}
 }
@@ -191,7 +179,7 @@ END_TEST
 
 START_TEST(what_is_no_file)
 {
-	unsigned before = count_descriptors();
+	unsigned before = unit_descriptors();
 	struct h5_io *io;
 	int ends[2];
 
@@ -202,7 +190,7 @@ START_TEST(what_is_no_file)
 	close(ends[1]);
 	ck_assert_int_eq(h5_io_open_local("/no/file", H5_LOCK_NONE, false, &io), -ENOENT);
 	ck_assert_int_eq(h5_io_open_local("/", H5_LOCK_NONE, true, &io), -EISDIR);
-	ck_assert_uint_eq(count_descriptors(), before);
+	ck_assert_uint_eq(unit_descriptors(), before);
 }
 END_TEST
 
