@@ -5,12 +5,15 @@
 #include "fault_step.h"
 #include "scratch.h"
 #include "tree/place.h"
+#include "tree/private.h"
 #include "vfs/private.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <utlist.h>
 
 /* ---- names ---- */
 
@@ -367,6 +370,18 @@ static const struct {
 	      {arm_read, fault_call_disarm, -EIO}};
 enum { FAULTS = sizeof faults / sizeof *faults };
 
+/* Whatever failed, no file is kept open for it. */
+static void check_unused(const struct h5_tree *tree)
+{
+	const struct h5_tree_file *file;
+
+	DL_FOREACH(tree->open, file)
+	{
+		ck_assert_uint_eq(file->uses, 0);
+		ck_assert_uint_eq(file->held, 0);
+	}
+}
+
 /* Opens the folder anew, where nothing is known of it, and asks. False: there is no n-th call. */
 static bool fail_call(struct folder *folder, unsigned question, unsigned fault, unsigned long n,
 		      const struct h5_buf *expected)
@@ -394,6 +409,7 @@ static bool fail_call(struct folder *folder, unsigned question, unsigned fault, 
 		ck_assert_msg(!rc, "question %u, after %lu: %d %s", question, n, rc, h5_error_last()->text);
 	}
 	h5_buf_release(&out);
+	check_unused(folder->tree);
 	return fired;
 }
 
