@@ -167,6 +167,23 @@ class Names(MountCase):
                 for i, name in enumerate(shown):
                     self.assertEqual(os.getxattr(m.path, name), b"%d" % i)
 
+    def test_files_of_attributes_with_long_names(self):
+        names = ["a" * 300, "a" * 299 + "b", "/" * 100, "a" * 255]
+        for libver in ("earliest", "latest"):
+            path = self.file(f"files-{libver}.h5")
+            with h5py.File(path, "w", libver=libver) as f:
+                d = f.create_dataset("d", data=0)
+                for i, name in enumerate(names):
+                    d.attrs[name] = i
+            with self.subTest(libver=libver), Mount(path) as m:
+                shown = {name: int(read(m.at(".h5fs/attrs/d", name))) for name in os.listdir(m.at(".h5fs/attrs/d"))}
+                self.assertEqual(sorted(shown.values()), [0, 1, 2, 3])
+                for i, name in enumerate(names[:3]):
+                    kept, _, number = next(name for name in shown if shown[name] == i).partition("%~")
+                    self.assertEqual(number.encode(), fnv1a(name.encode()))
+                    # Another number is another attribute's.
+                    self.assertFalse(os.path.exists(m.at(f".h5fs/attrs/d/{kept}%~{'0' * 16}")))
+
 
 if __name__ == "__main__":
     main()
