@@ -95,6 +95,7 @@ UNIT_TESTS = \
 	tests/unit/check_subfiles \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
+	tests/unit/check_target \
 	tests/unit/check_transaction \
 	tests/unit/check_tree \
 	tests/unit/check_value \
@@ -153,6 +154,7 @@ tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
+tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
