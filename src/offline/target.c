@@ -109,14 +109,16 @@ int h5_target_leave(struct h5_target *target)
 {
 	const struct h5_target_place *up = &target->above[target->depth - 1];
 	struct stat st;
-	int fd = target->depth == 1 ? target->top : openat(target->here, "..", DIRECTORY);
+	int fd = target->depth == 1 ? target->top : openat(target->here, "..", DIRECTORY), rc = 0;
 
 	if (fd < 0 || fstat(fd, &st))
-		return refuse("the directory above cannot be opened");
-	if (st.st_dev != up->device || st.st_ino != up->number) {
-		if (fd != target->top)
+		rc = refuse("the directory above cannot be opened");
+	else if (st.st_dev != up->device || st.st_ino != up->number)
+		rc = h5_fail(-ESTALE, H5_UNDEF, "another program has moved it");
+	if (rc) {
+		if (fd >= 0 && fd != target->top)
 			close(fd);
-		return h5_fail(-ESTALE, H5_UNDEF, "another program has moved it");
+		return rc;
 	}
 	target->depth--;
 	move_to(target, fd);
