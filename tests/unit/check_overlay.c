@@ -1,6 +1,8 @@
 #include "io/overlay.h"
+#include "io/pages.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -102,4 +104,95 @@ START_TEST(patches_are_found_by_their_offset)
 }
 END_TEST
 
-UNIT_MAIN("overlay", reads_see_patches, an_endless_one_goes_on_with_zeros, patches_are_found_by_their_offset)
+/* ---- pages of a revision ---- */
+
+static int fail_to_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	(void)io;
+	(void)offset;
+	(void)buf;
+	(void)n;
+	*got = 0;
+	return -EIO;
+}
+
+static const struct h5_io_ops failing_ops = {.read = fail_to_read};
+
+static size_t open_runs;
+
+/* Runs at 4 and 30, of which the second one is not all there; 20 bytes of the origin count. */
+static struct h5_io *open_paged(struct h5_io *origin, struct h5_io *pages)
+{
+	static const struct h5_io_run runs[] = {{.start = 4, .n = 4, .offset = 2},
+						{.start = 30, .n = 8, .offset = 6}};
+	struct h5_io_paged paged = {.origin = origin,
+				    .pages = pages,
+				    .origin_end = 20,
+				    .end = 50,
+				    .runs = malloc(sizeof runs),
+				    .count = 2,
+				    .open_runs = &open_runs};
+	struct h5_io *io;
+
+	memcpy(paged.runs, runs, sizeof runs);
+	open_runs += 2;
+	ck_assert_int_eq(h5_io_open_paged(&paged, &io), 0);
+	return io;
+}
+
+START_TEST(pages_replace_the_origin)
+{
+	static const char expected[50] = "abcd2345ijklmnopqrst\0\0\0\0\0\0\0\0\0\0006789";
+	struct h5_io *origin, *pages, *io;
+	char buf[64];
+	size_t got;
+
+	ck_assert_int_eq(h5_io_open_memory(letters, 26, &origin), 0);
+	ck_assert_int_eq(h5_io_open_memory("0123456789", 10, &pages), 0);
+	io = open_paged(origin, pages);
+	for (size_t at = 0; at < 60; at++)
+		for (size_t n = 1; n <= 60; n++) {
+			size_t end = at + n < 50 ? at + n : 50;
+
+			/* Nothing comes behind what is missing. */
+			if (at < 38 && end > 34)
+				end = 34;
+			ck_assert_int_eq(h5_io_read_some(io, at, buf, n, &got), 0);
+			ck_assert_uint_eq(got, end > at ? end - at : 0);
+			if (got)
+				ck_assert_mem_eq(buf, expected + at, got);
+		}
+	h5_io_close(io);
+	ck_assert_uint_eq(open_runs, 0);
+	h5_io_close(pages);
+	h5_io_close(origin);
+}
+END_TEST
+
+START_TEST(either_file_of_pages_can_fail)
+{
+	struct h5_io failing = {.ops = &failing_ops}, *good, *io;
+	char buf[64];
+	size_t got;
+
+	ck_assert_int_eq(h5_io_open_memory(letters, 26, &good), 0);
+	io = open_paged(&failing, good);
+	ck_assert_int_eq(h5_io_read_some(io, 0, buf, 4, &got), -EIO);
+	ck_assert_int_eq(h5_io_read_some(io, 6, buf, 4, &got), -EIO);
+	ck_assert_int_eq(h5_io_read_some(io, 4, buf, 4, &got), 0);
+	ck_assert_mem_eq(buf, "cdef", 4);
+	/* Behind the end of the origin are zeros, which need not be read. */
+	ck_assert_int_eq(h5_io_read_some(io, 20, buf, 10, &got), 0);
+	ck_assert_uint_eq(got, 10);
+	h5_io_close(io);
+	io = open_paged(good, &failing);
+	ck_assert_int_eq(h5_io_read_some(io, 0, buf, 4, &got), 0);
+	ck_assert_mem_eq(buf, "abcd", 4);
+	ck_assert_int_eq(h5_io_read_some(io, 3, buf, 2, &got), -EIO);
+	h5_io_close(io);
+	h5_io_close(good);
+}
+END_TEST
+
+UNIT_MAIN("overlay", reads_see_patches, an_endless_one_goes_on_with_zeros, patches_are_found_by_their_offset,
+	  pages_replace_the_origin, either_file_of_pages_can_fail)
