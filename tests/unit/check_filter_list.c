@@ -1,6 +1,8 @@
 /* Lists of filters as text. */
 #include "base/error.h"
+#include "filter/client_values.h"
 #include "filter/filter.h"
+#include "format/datatype_make.h"
 #include "object/filter_list.h"
 #include "scratch.h"
 #include "unit.h"
@@ -129,6 +131,9 @@ static const struct expected lists[] = {
 	{"szip(nn:4)", &integers, {1, 9000}, 4, {32 | 128 | 8 | 1, 4, 32, 512}, 0},
 	{"szip(nn:16)", &integers, {3, 5}, 0, {0}, -EINVAL},
 	{"szip", &words, {30, 50}, 0, {0}, -EINVAL},
+	{"szip(nn:5)", &integers, {1, 9000}, 0, {0}, -EINVAL},
+	{"szip(nn:6)", &integers, {1, 9000}, 4, {32 | 128 | 8 | 1, 6, 32, 768}, 0},
+	{"scaleoffset", &words, {3, 5}, 0, {0}, -EINVAL},
 	{"nbit", &integers, {3, 5}, 8, {8, 1, 15, 1, 4, 0, 32, 0}, 0},
 	{"nbit", &words, {3, 5}, 5, {5, 1, 15, 4, 4}, 0},
 	{"scaleoffset", &integers, {3, 5}, 20, {2, 0, 15, 0, 4, 0, 0, 1, 0}, 0},
@@ -164,12 +169,15 @@ START_TEST(parameters)
 		const struct h5_filtered what = {.type = e->type, .rank = 2, .chunk = e->chunk};
 		struct h5_filter_list list, again;
 		struct h5_pipeline pipeline;
+		int rc;
 
 		if (!is_built_in(e->text))
 			continue;
-		SUCCEEDS(h5_filter_list_parse(e->text, strlen(e->text), &list));
-		ck_assert_int_eq(h5_filter_list_make(&list, &what, &pipeline), e->rc);
-		if (e->rc)
+		rc = h5_filter_list_parse(e->text, strlen(e->text), &list);
+		if (!rc)
+			rc = h5_filter_list_make(&list, &what, &pipeline);
+		ck_assert_int_eq(rc, e->rc);
+		if (rc)
 			continue;
 		ck_assert_uint_eq(pipeline.filters[0].count, e->count);
 		for (unsigned k = 0; k < e->count; k++)
@@ -184,4 +192,39 @@ START_TEST(parameters)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1})
+/* Three values of the filter, three of the compound type, six of each member. */
+START_TEST(nbit_describes_members)
+{
+	static const unsigned counts[] = {1, 169, 170, 171, 400};
+	const uint64_t chunk = 10;
+
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		struct h5_datatype *type = h5_datatype_make_compound(4 * counts[i], counts[i]);
+		const struct h5_filtered what = {.type = type, .rank = 1, .chunk = &chunk};
+		struct h5_filter_list list;
+		struct h5_pipeline pipeline;
+		char name[16];
+		int rc;
+
+		for (unsigned k = 0; k < counts[i]; k++) {
+			snprintf(name, sizeof name, "%u", k);
+			SUCCEEDS(h5_datatype_add_member(type, name, 4 * k,
+							h5_datatype_make_integer(4, true, H5_ORDER_LE)));
+		}
+		SUCCEEDS(h5_filter_list_parse("nbit", 4, &list));
+		rc = h5_filter_list_make(&list, &what, &pipeline);
+		ck_assert_int_eq(rc, 6 + 6 * counts[i] <= H5_CLIENT_VALUES_MAX ? 0 : -EINVAL);
+		if (!rc) {
+			ck_assert_uint_eq(pipeline.filters[0].count, 6 + 6 * counts[i]);
+			ck_assert_uint_eq(pipeline.filters[0].values[0], 6 + 6 * counts[i]);
+			/* The offset of the last member. */
+			ck_assert_uint_eq(pipeline.filters[0].values[6 * counts[i]], 4 * (counts[i] - 1));
+			h5_pipeline_release(&pipeline);
+		}
+		h5_datatype_free(type);
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1},
+		{nbit_describes_members, 1})
