@@ -118,10 +118,4 @@ static int take_text(struct h5_intake *intake, const uint8_t *data, size_t n)
 	return intake->text.err == -E2BIG ? -EFBIG : intake->text.err;
 }
 
-static int finish_text(struct h5_intake *intake)
-{
-	(void)intake;
-	return 0;
-}
-
-const struct h5_intake_ops h5_intake_text = {take_text, finish_text, NULL, .is_text = true, .may_grow = true};
+const struct h5_intake_ops h5_intake_text = {.take = take_text, .is_text = true, .may_grow = true};

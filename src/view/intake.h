@@ -31,7 +31,8 @@ struct h5_intake_ops {
 	/* Takes the next n bytes, at least one. -EINVAL: they cannot be part of such a file; the detail says
 	 * why. */
 	int (*take)(struct h5_intake *intake, const uint8_t *data, size_t n);
-	/* The file is whole, if it may end here: then the dataset has its contents. -EINVAL: it may not. */
+	/* The file is whole, if it may end here: then the dataset has its contents. -EINVAL: it may not. Not
+	 * of a text. */
 	int (*finish)(struct h5_intake *intake);
 	void (*release)(void *state); /* NULL: there is none */
 	bool is_text;		      /* no dataset is made */
