@@ -159,6 +159,44 @@ START_TEST(holes_are_looked_for_again)
 }
 END_TEST
 
+/* New contents that are not whole have data up to their end. */
+START_TEST(new_contents_have_no_holes)
+{
+	enum { NEW = 100 };
+	static struct contents before, after;
+	static const char data[NEW];
+	struct h5_handle *handle;
+	struct vfs_scene scene;
+	struct h5_node *node;
+	uint64_t stale, found = 0;
+	size_t written;
+
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	SUCCEEDS(vfs_scene_find(&scene, "contiguous", &node));
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDWR, &handle));
+	SUCCEEDS(read_whole(handle, &before));
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, 0, &stale));
+	ck_assert_int_eq(h5_vfs_seek(handle, 0, false, &found), -ENXIO);
+	ck_assert_int_eq(h5_vfs_seek(handle, 0, true, &found), -ENXIO);
+	SUCCEEDS(h5_vfs_write(handle, 0, data, NEW, H5_WRITE_AT, &written, &stale));
+	for (uint64_t at = 0; at < NEW; at++) {
+		SUCCEEDS(h5_vfs_seek(handle, at, false, &found));
+		ck_assert_uint_eq(found, at);
+		SUCCEEDS(h5_vfs_seek(handle, at, true, &found));
+		ck_assert_uint_eq(found, NEW);
+	}
+	ck_assert_int_eq(h5_vfs_seek(handle, NEW, false, &found), -ENXIO);
+	ck_assert_int_eq(h5_vfs_seek(handle, NEW, true, &found), -ENXIO);
+	h5_vfs_close_file(handle);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	SUCCEEDS(read_whole(handle, &after));
+	ck_assert(are_same(&before, &after));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, node, 1);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
 /* ---- opening to write ---- */
 
 /* The first of a mount, which has no writer of the dataset yet, fails at the n-th call; then it writes.
@@ -356,6 +394,6 @@ START_TEST(times_are_those_of_other_programs)
 }
 END_TEST
 
-UNIT_MAIN("changed files", views_are_read_again, holes_are_looked_for_again, files_are_opened_to_write,
-	  text_is_written_at_its_end, objects_go_later, a_map_of_paths_is_made_anew,
-	  times_are_those_of_other_programs)
+UNIT_MAIN("changed files", views_are_read_again, holes_are_looked_for_again, new_contents_have_no_holes,
+	  files_are_opened_to_write, text_is_written_at_its_end, objects_go_later,
+	  a_map_of_paths_is_made_anew, times_are_those_of_other_programs)
