@@ -142,6 +142,32 @@ START_TEST(too_large_for_a_message)
 }
 END_TEST
 
+/* A message counts the bytes of a tag in eights, in one byte. What is too long is cut. */
+START_TEST(tags_of_opaque_types)
+{
+	enum { TAG_MAX = 248 };
+	char tag[300] = "";
+
+	for (size_t n = 0; n < sizeof tag - 1; n++) {
+		struct h5_datatype *type = h5_datatype_make_opaque(4, tag), *again;
+		struct h5_buf out;
+
+		ck_assert_ptr_nonnull(type);
+		h5_buf_init(&out, UINT16_MAX);
+		SUCCEEDS(h5_datatype_encode(type, true, &out));
+		ck_assert_uint_eq(out.size, 8 + (n < TAG_MAX ? (n + 7) / 8 * 8 : TAG_MAX));
+		again = decode(out.data, out.size);
+		ck_assert_uint_eq(again->size, 4);
+		ck_assert_uint_eq(strlen(again->opaque.tag), n < TAG_MAX ? n : TAG_MAX);
+		ck_assert_int_eq(strncmp(again->opaque.tag, tag, TAG_MAX), 0);
+		h5_datatype_free(again);
+		h5_datatype_free(type);
+		h5_buf_release(&out);
+		tag[n] = (char)('a' + n % 26);
+	}
+}
+END_TEST
+
 /* ---- names ---- */
 
 /* Written again as the same, or as `again`. */
@@ -329,5 +355,5 @@ START_TEST(names_without_memory)
 END_TEST
 
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
-		{too_large_for_a_message, 1}, {names_of_types, 1}, {names_nested_deep, 1},
-		{names_without_memory, 1})
+		{tags_of_opaque_types, 1}, {too_large_for_a_message, 1}, {names_of_types, 1},
+		{names_nested_deep, 1}, {names_without_memory, 1})
