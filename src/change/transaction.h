@@ -28,8 +28,9 @@ enum h5_stage {
 	H5_STAGE_EXTENSION = 1, /* the superblock extension, before it becomes wrong: extension_write.h */
 	H5_STAGE_HEAP = 8,	/* a fractal heap, before the indexes whose records lead to its objects */
 	/* Blocks of an index, and of the global heap. If a block changes because one below it has come or
-	 * moved, that one is in new space, so they have no order. Only a page comes before its bit, and a
-	 * version 1 B-tree goes from the root down: change/btree1_change.h. */
+	 * moved, that one is in new space, so they have no order. But a page comes before its bit, objects of
+	 * a collection come before its first one, and a version 1 B-tree goes from the root down:
+	 * change/btree1_change.h. */
 	H5_STAGE_BLOCK = 16,
 	H5_STAGE_INDEX = 512,	 /* header of an index */
 	H5_STAGE_MESSAGES = 513, /* how many messages a version 1 object header has, before they are there */

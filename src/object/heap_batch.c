@@ -198,7 +198,7 @@ static int patch(struct h5_heap_batch *batch, const struct h5_heap_block *block,
 }
 
 /* Writes all that lies behind the header of the free space. Then the header of the first object takes its
- * place: cells of a stage are written in the order in which they were made. */
+ * place. */
 static int extend(struct h5_heap_batch *batch, const struct h5_heap_block *block, uint64_t end)
 {
 	const uint64_t header = header_size(batch);
@@ -206,7 +206,7 @@ static int extend(struct h5_heap_batch *batch, const struct h5_heap_block *block
 
 	return rc ? rc
 		  : h5_tx_patch(batch->file, block->address + block->from, block->data + block->from,
-				(size_t)header, H5_STAGE_BLOCK);
+				(size_t)header, H5_STAGE_BLOCK + 1);
 }
 
 /* Gives back the end of a new collection, which is as large as later objects would have needed it: whole
