@@ -6,7 +6,7 @@
 #include "store/file.h"
 
 enum {
-	H5_STORED_PIECES = 128,
+	H5_STORED_PIECES = 128, /* most pieces that are noted before they are read */
 };
 
 /* Runs of the same length that follow each other in the file. */
@@ -18,8 +18,8 @@ struct h5_stored_piece {
 	uint64_t apart; /* bytes from one to the next in `buf` */
 };
 
-/* Runs that are still to be read. What lies side by side in the file is read with one call, though the
- * buffers lie anywhere. */
+/* Runs that are still to be read. One call reads all runs that lie side by side in the file, wherever their
+ * buffers are. */
 struct h5_stored_runs {
 	struct h5_file *file; /* borrowed */
 	unsigned count;

@@ -187,14 +187,20 @@ void h5_serve_others(void)
 	pthread_mutex_unlock(&s->loop->lock);
 }
 
+/* With the lock. */
+static void end_reading(struct server *s)
+{
+	s->loop->reading -= s->reads;
+	s->reads = false;
+}
+
 /* While a thread waits, another one may read. */
 static void stop_reading(void)
 {
 	struct server *s = self;
 
 	pthread_mutex_lock(&s->loop->lock);
-	s->loop->reading -= s->reads;
-	s->reads = false;
+	end_reading(s);
 	pthread_mutex_unlock(&s->loop->lock);
 }
 
@@ -332,8 +338,8 @@ static void *serve(void *arg)
 			sem_post(&l->over);
 			break;
 		}
-		stop_reading();
 		pthread_mutex_lock(&l->lock);
+		end_reading(s);
 	}
 	s->ended = true;
 	l->count--;

@@ -193,7 +193,7 @@ static int decode1(const struct h5_buf *bytes, size_t at, size_t n, enum h5_btre
 	return rc;
 }
 
-/* Who knows the size of a node has not looked at its begin. */
+/* A node is refused if its signature or its type is wrong, or if it is cut short. */
 START_TEST(v1_bad_begins)
 {
 	struct image m;

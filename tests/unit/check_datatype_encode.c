@@ -142,7 +142,7 @@ START_TEST(too_large_for_a_message)
 }
 END_TEST
 
-/* A message counts the bytes of a tag in eights, in one byte. What is too long is cut. */
+/* The length of a tag is a multiple of eight that one byte holds. A longer tag is cut. */
 START_TEST(tags_of_opaque_types)
 {
 	enum { TAG_MAX = 248 };

@@ -285,7 +285,7 @@ static int start(struct h5_io *io)
 	return h5_disk_file_start(&file);
 }
 
-/* What is no such file, or not a whole one, is not begun with. */
+/* A file is refused if its header is damaged or its size is wrong. */
 START_TEST(files_that_cannot_be_used)
 {
 	struct fault_io fault = {0};

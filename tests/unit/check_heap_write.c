@@ -31,7 +31,7 @@ struct bad_heap {
 	} fields[2];
 	enum request request;
 	unsigned size;	 /* of the object that is written */
-	unsigned longer; /* bytes of the ID beyond those that the heap has */
+	unsigned longer; /* bytes that the ID is longer than IDs of the heap */
 	uint8_t id[ID_SIZE + 1];
 };
 
@@ -330,7 +330,7 @@ START_TEST(huge_objects_in_ids)
 	struct heap h;
 
 	heap_begin(&h, LONG_ID, 40);
-	/* What is removed is noted beside the free space of a block. */
+	/* This object's block has free space. The heap notes removed huge objects only if it has some. */
 	SUCCEEDS(heap_insert(&h, 100, ids[0], LONG_ID));
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		SUCCEEDS(heap_insert(&h, 5000 + i, ids[i], LONG_ID));

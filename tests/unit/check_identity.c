@@ -111,7 +111,7 @@ END_TEST
 
 /* ---- profiles ---- */
 
-/* Whom a profile with a role asks for it, and what refuses to be asked. */
+/* A profile names a role: which source gives its credentials, and which profiles are refused. */
 START_TEST(roles_of_profiles)
 {
 	static const struct {

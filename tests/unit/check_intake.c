@@ -198,7 +198,7 @@ static void fail_each(struct vfs_scene *scene, struct h5_node *folder, unsigned 
 		if (!rc)
 			make_before(scene, folder, change);
 	}
-	/* Nothing is left of those that failed. */
+	/* Attempts that failed have left nothing. */
 	check_contents(scene, changes[change].shown, changes[change].before, "at the end");
 }
 

@@ -290,7 +290,7 @@ static int set_table(const void *arg, uint8_t *body, size_t n)
 	return h5_shared_table_message_encode(&w, arg);
 }
 
-/* Where the table of shared messages is, by the superblock's extension. *messages: in all of its indexes. */
+/* The address of the table of shared messages. *messages: how many messages its indexes have. */
 static uint64_t find_table(const struct removal_scene *s, unsigned *messages)
 {
 	struct h5_shared_table_message where;

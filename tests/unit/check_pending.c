@@ -85,7 +85,7 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	crash_image_load(&image, scene.path);
 	record.record = true;
-	/* So the cell of that folder is older than that of the other one. */
+	/* This removal makes the cell of the folder `from` before that of the folder `to`. */
 	SUCCEEDS(h5_vfs_unlink(scene.vfs, from, "a name that goes"));
 	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
 	snprintf(left_out, sizeof left_out, "to/new %d", _i / 2);

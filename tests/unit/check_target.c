@@ -98,7 +98,7 @@ START_TEST(files_have_contents_and_status)
 }
 END_TEST
 
-/* What has the name already stays, and the other file goes. */
+/* A file that has the name already stays, and the new one is removed. */
 START_TEST(names_that_are_taken)
 {
 	struct copy copy;
