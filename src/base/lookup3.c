@@ -1,5 +1,6 @@
 #include "base/lookup3.h"
 
+#include <endian.h>
 #include <string.h>
 
 static inline uint32_t rotate(uint32_t v, unsigned k)
@@ -9,7 +10,10 @@ static inline uint32_t rotate(uint32_t v, unsigned k)
 
 static inline uint32_t word(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+	uint32_t v;
+
+	memcpy(&v, p, sizeof v);
+	return le32toh(v);
 }
 
 uint32_t h5_lookup3(const void *data, size_t n, uint32_t initial)

@@ -388,7 +388,7 @@ void group_judge(struct group_model *m, bool by_all)
 	if (by_all)
 		scratch_judge_python("tests/judge/group_judge.py %s %s", m->scratch.path, model);
 	else
-		scratch_python("tests/judge/group_judge.py %s %s", m->scratch.path, model);
+		scratch_own_judge_python("tests/judge/group_judge.py %s %s", m->scratch.path, model);
 	open_file(m);
 }
 

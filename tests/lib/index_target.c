@@ -131,8 +131,8 @@ uint64_t target_count(const struct target *t)
 void target_compare(struct target *t, const char *path, const char *name)
 {
 	target_close(t);
-	scratch_python("tests/judge/index_structure.py '%s' %s '%s' %s", t->scratch.path, t->name, path,
-		       name);
+	scratch_own_judge_python("tests/judge/index_structure.py '%s' %s '%s' %s", t->scratch.path, t->name,
+				 path, name);
 	scratch_judge_python("tests/judge/index_structure.py --values '%s' %s '%s' %s", t->scratch.path,
 			     t->name, path, name);
 }

@@ -26,13 +26,15 @@ void scratch_fixture(const char *name, char path[512]);
 void scratch_copy(const char *from, const char *to);
 /* Runs a command of the shell, which must succeed. */
 void scratch_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same with Python: a script in the source folder, and its arguments. */
-void scratch_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same two where the command asks libhdf5 about a file. Of some questions each version judges that is
- * there (contrib/judges), this machine's own of all, in the end. What the others change in our folder does
- * not stay. With H5FS_JUDGE=all in the environment all versions judge, with H5FS_JUDGE=none nobody does. */
+/* The same where the command asks libhdf5 about a file. Of some questions each version judges that is there
+ * (contrib/judges), this machine's own of all, in the end. What the others change in our folder does not
+ * stay. With H5FS_JUDGE=all in the environment all versions judge, with H5FS_JUDGE=none nobody does. */
 void scratch_judge(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with Python: a script in the source folder, and its arguments. */
 void scratch_judge_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Both where only this machine's own version judges, or another reader of the format. */
+void scratch_own_judge(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void scratch_own_judge_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct scratch {
 	char original[512], folder[80], path[160];

@@ -156,7 +156,7 @@ static void judge(struct scene *s, bool by_all)
 	if (by_all)
 		scratch_judge(JUDGE, s->scratch.path, path);
 	else
-		scratch_run(JUDGE, s->scratch.path, path);
+		scratch_own_judge(JUDGE, s->scratch.path, path);
 }
 
 /* Each allocation fails once. */

@@ -96,7 +96,8 @@ static void judge_states(struct group_model *m, struct fault_io *record,
 		scratch_judge_python("tests/judge/group_judge.py states %s %s %s", m->scratch.folder, old,
 				     new);
 	else
-		scratch_python("tests/judge/group_judge.py states %s %s %s", m->scratch.folder, old, new);
+		scratch_own_judge_python("tests/judge/group_judge.py states %s %s %s", m->scratch.folder, old,
+					 new);
 	scratch_run("rm %s/state-*", m->scratch.folder);
 	fault_io_release(record);
 	free(image.data);

@@ -247,7 +247,8 @@ START_TEST(killed_between_cells)
 		snprintf(path, sizeof path, "%s/state-%03u.h5", scratch_folder(), states++);
 		crash_image_save(&image, path);
 	}
-	scratch_python("tests/judge/header_create_judge.py --states %s %d", scratch_folder(), KINDS * STYLES);
+	scratch_own_judge_python("tests/judge/header_create_judge.py --states %s %d", scratch_folder(),
+				 KINDS * STYLES);
 	free(image.data);
 	scratch_release(&s);
 	fault_io_release(&record);

@@ -115,11 +115,11 @@ START_TEST(killed_between_cells)
 		for (unsigned k = 0; k < DATASETS; k++)
 			header_change_model(&scene, &scene.models[k * 13 % scene.count]);
 		header_commit(&scene);
-		snprintf(prefix, sizeof prefix, "%s/state-%u", scratch_folder(), c);
+		snprintf(prefix, sizeof prefix, "%s/state-%u", scene.s.folder, c);
 		states += crash_image_save_states(&image, &scene.fault, prefix);
 	}
 	ck_assert_uint_gt(states, COMMITS * DATASETS);
-	scratch_python("tests/judge/header_insert_judge.py %s %u", scratch_folder(), COMMITS);
+	scratch_own_judge_python("tests/judge/header_insert_judge.py %s %u", scene.s.folder, COMMITS);
 	free(image.data);
 	header_scene_end(&scene);
 }

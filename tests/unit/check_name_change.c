@@ -226,7 +226,7 @@ START_TEST(no_kill_takes_a_name)
 	record.record = false;
 	snprintf(prefix, sizeof prefix, "%s/state", s.scratch.folder);
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), REQUESTS);
-	scratch_python("tests/judge/names_judge.py %s %s", s.scratch.folder, s.scratch.original);
+	scratch_own_judge_python("tests/judge/names_judge.py %s %s", s.scratch.folder, s.scratch.original);
 	fault_io_release(&record);
 	free(image.data);
 	scene_release(&s);

@@ -159,7 +159,7 @@ static void judge(struct removal_scene *s, bool by_all, const char *left)
 	if (by_all)
 		scratch_judge(JUDGE, s->scratch.path, left);
 	else
-		scratch_run(JUDGE, s->scratch.path, left);
+		scratch_own_judge(JUDGE, s->scratch.path, left);
 }
 
 START_TEST(objects_go)

@@ -195,9 +195,9 @@ START_TEST(killed_between_cells)
 		fill(&s, 1 << 14);
 		SUCCEEDS(h5_tx_commit(s.scratch.file));
 	}
-	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	snprintf(prefix, sizeof prefix, "%s/state", s.scratch.folder);
 	ck_assert_uint_gt(crash_image_save_states(&image, &s.fault, prefix), 10);
-	scratch_run("/usr/bin/python3 -c \"%s\" %s", judge_states, scratch_folder());
+	scratch_own_judge("/usr/bin/python3 -c \"%s\" %s", judge_states, s.scratch.folder);
 	removal_end(&s);
 	free(image.data);
 }
@@ -367,7 +367,7 @@ START_TEST(damaged_objects_go)
 	SUCCEEDS(removal_unlink(&s, "2/paged"));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	scratch_close(&s.scratch);
-	scratch_run("/usr/bin/python3 -c \"%s\" %s", judge_rest, s.scratch.path);
+	scratch_own_judge("/usr/bin/python3 -c \"%s\" %s", judge_rest, s.scratch.path);
 	removal_end(&s);
 }
 END_TEST

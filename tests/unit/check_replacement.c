@@ -366,7 +366,7 @@ START_TEST(killed_between_cells)
 	h5_dataset_writers_close(s.file);
 	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), KINDS);
-	scratch_python("tests/judge/replacement_judge.py on %s-*.h5", prefix);
+	scratch_own_judge_python("tests/judge/replacement_judge.py on %s-*.h5", prefix);
 	free(image.data);
 	scratch_release(&s);
 	fault_io_release(&record);

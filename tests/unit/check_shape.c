@@ -234,7 +234,8 @@ START_TEST(what_is_outside_goes_later)
 		scratch_release(&s);
 	}
 	ck_assert_uint_gt(later, 3 * KINDS);
-	scratch_python("tests/judge/shape_judge.py %d,%d %s-*.h5", (int)small[0], (int)small[1], prefix);
+	scratch_own_judge_python("tests/judge/shape_judge.py %d,%d %s-*.h5", (int)small[0], (int)small[1],
+				 prefix);
 }
 END_TEST
 
@@ -290,7 +291,7 @@ START_TEST(killed_between_cells)
 	finish(&s);
 	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), KINDS * SHAPES);
-	scratch_python("tests/judge/shape_judge.py any %s-*.h5", prefix);
+	scratch_own_judge_python("tests/judge/shape_judge.py any %s-*.h5", prefix);
 	free(image.data);
 	scratch_release(&s);
 	fault_io_release(&record);

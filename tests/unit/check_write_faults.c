@@ -276,7 +276,7 @@ static void verify(struct run *run)
 static void judge(const struct run *run)
 {
 	if (run->sparse)
-		scratch_python("tests/lib/sparse_walker.py %s", run->scratch.path);
+		scratch_own_judge_python("tests/lib/sparse_walker.py %s", run->scratch.path);
 	else
 		scratch_judge("h5dump %s >/dev/null", run->scratch.path);
 }
