@@ -130,7 +130,7 @@ check-bare check-machines check-releases:
 	$(srcdir)/contrib/$@
 
 # make mutate: which defects no test sees. MUTATE: options, as --seed 2 --count 300 --folders "vfs view".
-MUTATE = --seed 1 --count 100 --measure
+MUTATE = --seed 1 --count 100
 EXTRA_DIST += contrib/mutate contrib/mutants-alike
 .PHONY: mutate
 mutate:

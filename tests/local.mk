@@ -584,7 +584,7 @@ judge-newer:
 malformed: tests/unit/check_malformed tests/data/stamp
 	@$(AM_TESTS_ENVIRONMENT) H5FS_MALFORMED=all tests/unit/check_malformed
 
-# Real files and what libhdf5 says of them; not part of the project. Of the common files one in COMMON_STEP.
+# Real files and what libhdf5 says of them; not part of the project. Of the common files, and of those whose memory is watched, one in COMMON_STEP.
 CONFORMANCE = $(top_srcdir)/../shared/conformance
 COMMON_STEP = 1
 common_files = sed -n '1~$(COMMON_STEP)p' $(CONFORMANCE)/core.txt
@@ -617,7 +617,7 @@ conformance-remote: src/h5fs
 
 conformance-memory: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
+	H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus $(COMMON_STEP)
 
 # The mount of a folder against those of its files, also malformed ones.
 .PHONY: conformance-folder

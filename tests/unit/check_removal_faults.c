@@ -160,7 +160,7 @@ static const char judge_states[] =
 	"for i, path in enumerate(sorted(glob.glob(sys.argv[1] + '/state-*.h5'))):\n"
 	"    with h5py.File(path, 'r') as f:\n"
 	"        if not i: first = all(f, False), all(f, True)\n"
-	"        whole = i % 6 == 0\n"
+	"        whole = i % 20 == 0\n"
 	"        found = all(f, whole)\n"
 	"        assert found == {n: first[whole][n] for n in found}, path\n"
 	"        counts.add(len(found))\n"
