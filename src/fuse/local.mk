@@ -71,6 +71,10 @@ src_h5fs_SOURCES = \
 	src/fuse/unmounter.h \
 	src/fuse/watch.c \
 	src/fuse/watch.h
+if COVERAGE
+src_h5fs_SOURCES += src/fuse/end_with_counts.c
+src_h5fs_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=_exit
+endif
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # What mount(8) calls for the types h5fs and fuse.h5fs. It looks in /sbin alone: make install mountdir=/sbin, if the prefix is not /usr.

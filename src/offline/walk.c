@@ -119,6 +119,18 @@ static int add_name(struct h5_walk *walk, const char *name)
 	return rc == -E2BIG ? -ENAMETOOLONG : rc;
 }
 
+/* Behind the last entry of a directory that can be read; `rc`: why no more of them can be. `entry` NULL: of
+ * the first directory, which is not left. */
+static int leave(struct h5_walk *walk, const struct h5_vfs_entry *entry, int rc)
+{
+	int said;
+
+	if (rc)
+		fail(walk, rc);
+	said = entry && walk->ops->leave ? walk->ops->leave(walk, entry) : 0;
+	return is_final(rc) ? rc : said;
+}
+
 /* Visits an entry, and goes into a directory. */
 static int visit(struct h5_walk *walk, const char *name, const struct h5_vfs_entry *entry)
 {
@@ -131,8 +143,7 @@ static int visit(struct h5_walk *walk, const char *name, const struct h5_vfs_ent
 		rc = push(walk, entry);
 		if (!rc)
 			return 0;
-		fail(walk, rc);
-		rc = walk->ops->leave ? walk->ops->leave(walk, entry) : is_final(rc) ? rc : 0;
+		rc = leave(walk, entry, rc);
 	}
 	h5_vfs_forget(walk->vfs, entry->node, 1);
 	return rc;
@@ -141,11 +152,8 @@ static int visit(struct h5_walk *walk, const char *name, const struct h5_vfs_ent
 /* Behind the last entry of the innermost directory: goes out of it. */
 static int end_directory(struct h5_walk *walk, struct h5_walk_level *level)
 {
-	int rc = h5_vfs_dir_error(level->dir);
+	int rc = leave(walk, walk->depth > 1 ? &level->entry : NULL, h5_vfs_dir_error(level->dir));
 
-	if (rc)
-		fail(walk, rc);
-	rc = walk->ops->leave && walk->depth > 1 ? walk->ops->leave(walk, &level->entry) : 0;
 	pop(walk);
 	return rc;
 }
