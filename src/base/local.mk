@@ -22,6 +22,7 @@ libh5fs_a_SOURCES += \
 	src/base/interrupt.h \
 	src/base/json_read.c \
 	src/base/json_read.h \
+	src/base/little_endian.h \
 	src/base/lookup3.c \
 	src/base/lookup3.h \
 	src/base/lower_bound.h \

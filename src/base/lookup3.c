@@ -1,19 +1,12 @@
 #include "base/lookup3.h"
 
-#include <endian.h>
+#include "base/little_endian.h"
+
 #include <string.h>
 
 static inline uint32_t rotate(uint32_t v, unsigned k)
 {
 	return v << k | v >> (32 - k);
-}
-
-static inline uint32_t word(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof v);
-	return le32toh(v);
 }
 
 uint32_t h5_lookup3(const void *data, size_t n, uint32_t initial)
@@ -26,9 +19,9 @@ uint32_t h5_lookup3(const void *data, size_t n, uint32_t initial)
 		return c;
 	/* All but the last 1 to 12 bytes, twelve at a time. */
 	for (; n > 12; n -= 12, p += 12) {
-		a += word(p);
-		b += word(p + 4);
-		c += word(p + 8);
+		a += h5_le32(p);
+		b += h5_le32(p + 4);
+		c += h5_le32(p + 8);
 		a = (a - c) ^ rotate(c, 4);
 		c += b;
 		b = (b - a) ^ rotate(a, 6);
@@ -43,9 +36,9 @@ uint32_t h5_lookup3(const void *data, size_t n, uint32_t initial)
 		b += a;
 	}
 	memcpy(tail, p, n);
-	a += word(tail);
-	b += word(tail + 4);
-	c += word(tail + 8);
+	a += h5_le32(tail);
+	b += h5_le32(tail + 4);
+	c += h5_le32(tail + 8);
 	c = (c ^ b) - rotate(b, 14);
 	a = (a ^ c) - rotate(c, 11);
 	b = (b ^ a) - rotate(a, 25);

@@ -2,9 +2,9 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/little_endian.h"
 #include "base/lookup3.h"
 
-#include <endian.h>
 #include <string.h>
 
 struct h5_reader h5_reader_init(const void *data, size_t size, uint64_t address, uint8_t size_of_offsets,
@@ -59,10 +59,8 @@ uint64_t h5_uint_from(const uint8_t *p, unsigned n)
 	uint64_t v = 0;
 
 	/* Most numbers have 8 bytes. */
-	if (n == sizeof v) {
-		memcpy(&v, p, sizeof v);
-		return le64toh(v);
-	}
+	if (n == sizeof v)
+		return h5_le64(p);
 	for (unsigned i = 0; i < n; i++)
 		v |= (uint64_t)p[i] << (8 * i);
 	return v;

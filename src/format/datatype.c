@@ -2,10 +2,10 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/little_endian.h"
 #include "base/lower_bound.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -545,22 +545,15 @@ bool h5_datatype_is_number(const struct h5_datatype *t)
 /* Without a loop for the usual sizes, since large datasets become text through this. */
 static uint64_t load_bits(const uint8_t *p, unsigned size)
 {
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
-
 	switch (size) {
 	case 1:
 		return *p;
 	case 2:
-		memcpy(&two, p, sizeof two);
-		return le16toh(two);
+		return h5_le16(p);
 	case 4:
-		memcpy(&four, p, sizeof four);
-		return le32toh(four);
+		return h5_le32(p);
 	case 8:
-		memcpy(&eight, p, sizeof eight);
-		return le64toh(eight);
+		return h5_le64(p);
 	default:
 		return h5_uint_from(p, size);
 	}

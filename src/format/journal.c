@@ -3,11 +3,11 @@
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/little_endian.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
 #include "base/writer.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,12 +55,8 @@ static void stir_block(uint64_t lanes[LANES], const uint8_t *block)
 {
 	/* Unrolled, the lanes stay in registers, which is twice as fast. */
 #pragma GCC unroll 8
-	for (unsigned i = 0; i < LANES; i++) {
-		uint64_t word;
-
-		memcpy(&word, block + i * sizeof word, sizeof word);
-		lanes[i] = stir(lanes[i], le64toh(word));
-	}
+	for (unsigned i = 0; i < LANES; i++)
+		lanes[i] = stir(lanes[i], h5_le64(block + i * sizeof *lanes));
 }
 
 /* Version 2, fast enough for gigabytes of raw data: independent lanes, which a processor multiplies side by

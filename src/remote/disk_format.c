@@ -2,10 +2,10 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/little_endian.h"
 #include "base/reader.h"
 #include "base/writer.h"
 
-#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,14 +118,6 @@ static uint64_t mix(uint64_t state, uint64_t word)
 	return v << 29 | v >> 35;
 }
 
-static uint64_t load(const uint8_t *p)
-{
-	uint64_t word;
-
-	memcpy(&word, p, sizeof word);
-	return le64toh(word);
-}
-
 /* Four sums side by side, of every fourth word each, since a processor multiplies several at once. */
 uint64_t h5_disk_sum(uint64_t seed, uint64_t block, const void *data, size_t n)
 {
@@ -136,12 +128,12 @@ uint64_t h5_disk_sum(uint64_t seed, uint64_t block, const void *data, size_t n)
 
 	for (; left >= 32; left -= 32, p += 32)
 		for (unsigned i = 0; i < 4; i++)
-			lanes[i] = mix(lanes[i], load(p + 8 * i));
+			lanes[i] = mix(lanes[i], h5_le64(p + 8 * i));
 	if (left)
 		memcpy(rest, p, left);
 	sum = mix(seed ^ n, block);
 	for (unsigned i = 0; i < 4; i++) {
-		sum = mix(sum, mix(lanes[i], load(rest + 8 * i)));
+		sum = mix(sum, mix(lanes[i], h5_le64(rest + 8 * i)));
 		sum ^= sum >> 32;
 	}
 	return sum ? sum : 1;
