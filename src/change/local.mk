@@ -5,6 +5,7 @@ libh5fs_a_SOURCES += \
 	src/change/btree2_edit.h \
 	src/change/btree2_write.c \
 	src/change/btree2_write.h \
+	src/change/commit.c \
 	src/change/extension_write.c \
 	src/change/extension_write.h \
 	src/change/free_managers.c \

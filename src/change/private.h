@@ -1,7 +1,7 @@
 /* What the files of the transaction share. From the ground up: watch.c tells watchers that others give up the
  * space they watch, journal.c writes the record of a commit, pending.c holds pending changes and takes them
- * back, transaction.c accepts changes and commits them, give_back.c gives unused space back, open.c opens a
- * file for changes. */
+ * back, commit.c commits them, transaction.c accepts them, give_back.c gives unused space back, open.c opens
+ * a file for changes. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -145,7 +145,7 @@ void h5_tx_drop_all(struct h5_tx *tx);
 /* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
 void h5_tx_empty_unit(struct h5_tx *tx);
 
-/* ---- transaction.c ---- */
+/* ---- commit.c ---- */
 
 /* Writes the superblock, at once, and syncs it. It lies in one sector, so not even a power cut leaves a part.
  */
