@@ -119,8 +119,8 @@ static int add_name(struct h5_walk *walk, const char *name)
 	return rc == -E2BIG ? -ENAMETOOLONG : rc;
 }
 
-/* Behind the last entry of a directory that can be read; `rc`: why no more of them can be. `entry` NULL: of
- * the first directory, which is not left. */
+/* Tells that no more entries of a directory come; `rc`: why they cannot be read; 0: all were visited. `entry`
+ * NULL: it is the first directory, which is not left. */
 static int leave(struct h5_walk *walk, const struct h5_vfs_entry *entry, int rc)
 {
 	int said;

@@ -88,9 +88,9 @@ static int open_found(struct h5_tree *tree, const struct h5_tree_node *parent, c
 	fd = h5_tree_place_open(tree, parent, name, O_RDONLY);
 	if (fd < 0)
 		return fd;
-	rc = fstat(fd, &now)						 ? -errno
-	     : now.st_dev != found->device || now.st_ino != found->inode ? -ESTALE
-									 : 0;
+	rc = fstat(fd, &now) ? -errno : 0;
+	if (!rc && (now.st_dev != found->device || now.st_ino != found->inode))
+		rc = -ESTALE;
 	if (rc) {
 		close(fd);
 		return rc;

@@ -18,8 +18,8 @@ struct unit_test {
 	int times; /* that it runs, with _i from 0 on */
 };
 
-/* Runs the tests (START_TEST functions) in one suite, each in a process of its own; exit status of main().
- * `setup` and `teardown` run around each; NULL: none. */
+/* Runs the tests (START_TEST functions) in one suite, each in a process of its own unless CK_FORK=no; exit
+ * status of main(). `setup` and `teardown` run around each; NULL: none. */
 static inline int unit_run(const char *name, SFun setup, SFun teardown, const struct unit_test *tests,
 			   size_t n)
 {

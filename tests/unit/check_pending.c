@@ -85,7 +85,7 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	crash_image_load(&image, scene.path);
 	record.record = true;
-	/* This removal makes the cell of the folder `from` before that of the folder `to`. */
+	/* The removal changes the folder `from` before the rename changes the folder `to`. */
 	SUCCEEDS(h5_vfs_unlink(scene.vfs, from, "a name that goes"));
 	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
 	snprintf(left_out, sizeof left_out, "to/new %d", _i / 2);
