@@ -317,7 +317,7 @@ class Zarr(ViewCase):
                 how.set_chunk((4,))
                 how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
                 h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I8LE, h5py.h5s.create_simple((4 * count,)), how)
-            with subprocess.Popen([os.environ["H5FS"], "--kerchunk", path], stdout=subprocess.PIPE) as run:
+            with subprocess.Popen([os.environ["H5FS"], "--kerchunk", "-o", "max_work=0", path], stdout=subprocess.PIPE) as run:
                 found = tail = 0
                 while piece := run.stdout.read(1 << 20):
                     found += piece.count(b'"d/')
