@@ -161,7 +161,8 @@ static inline void truncated_samples_are_seen(const char *listing)
 	struct sample s;
 
 	while (sample_next(list, &s)) {
-		for (size_t n = 0; n < s.in.size; n++) {
+		/* Each length near an end, of the others one in three. */
+		for (size_t n = 0; n < s.in.size; n += n < 100 || n + 100 > s.in.size ? 1 : 3) {
 			struct h5_filter_buf buf;
 			int rc = decode(s.id, s.values, s.count, s.in.data, n, s.out.size, &buf);
 

@@ -66,9 +66,9 @@ class Cat(Case):
     def test_every_file(self):
         """Of the tree and of all views."""
         with h5py.File(self.path, "w") as f:
-            f.create_dataset("run/image", data=numpy.arange(600_000).reshape(600, 1000), chunks=(100, 100), compression="gzip")
+            f.create_dataset("run/image", data=numpy.arange(600_000).reshape(600, 1000), chunks=(300, 500), compression="gzip")
             f.create_dataset("run/none", (0,), "f8", maxshape=(None,))
-            f.create_dataset("run/filled", (3_000_000,), "u1", chunks=(100_000,), fillvalue=7)
+            f.create_dataset("run/filled", (3_000_000,), "u1", chunks=(1_000_000,), fillvalue=7)
             f["words"] = numpy.array(["a", "", "c\nd"], dtype=h5py.string_dtype())
             f["words"].attrs["unit"] = "m"
             f["link"] = h5py.SoftLink("/run/image")

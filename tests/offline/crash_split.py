@@ -127,10 +127,11 @@ class CrashSplit(PiecesCrash):
         return fired
 
     def test_each_allocation_fails(self):
+        step = fault_step(1)
         for what in "commit", "release":
             n = 1
             while self.one_allocation(n, what):
-                n += 1
+                n += step
             self.assertGreater(n, 3, what)
 
     @unittest.skipUnless(newer(), "no newer libhdf5")

@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(random_changes_of_new_files)
 {
-	for (uint64_t seed = 1; seed < 4; seed++)
+	for (uint64_t seed = 1; seed < 3; seed++)
 		live("latest", seed);
 }
 END_TEST

@@ -141,7 +141,7 @@ static void check_sample(struct h5_file_set *set, const struct sample *s)
 		ck_assert_int_eq(h5_dataset_storage(d, &stored), 0);
 		ck_assert_uint_eq(stored, 0);
 		check_range(d, s, 0, (size_t)s->size);
-		for (unsigned i = 0; i < 40; i++) {
+		for (unsigned i = 0; i < 16; i++) {
 			uint64_t offset = (random = random * 1664525 + 1013904223) % (uint64_t)s->size;
 			uint64_t left = (uint64_t)s->size - offset;
 
