@@ -346,6 +346,17 @@ START_TEST(members_are_made)
 }
 END_TEST
 
+START_TEST(a_write_that_ends_with_a_member)
+{
+	struct scene s;
+
+	begin(&s, 1, 30);
+	write_bytes(&s, 190, 10, 0);
+	expect(&s, "resize 0 to 100, make 1, write 1 at 90 n 10");
+	end(&s);
+}
+END_TEST
+
 START_TEST(a_member_that_cannot_be_made)
 {
 	struct h5_io_stat st;
@@ -454,5 +465,5 @@ START_TEST(locks_and_identities)
 END_TEST
 
 UNIT_MAIN("family", a_new_family_syncs_all, a_sync_reaches_what_was_written, a_failing_sync_is_made_again,
-	  a_write_goes_to_all_its_members, members_are_made, a_member_that_cannot_be_made, sizes,
-	  a_failing_resize_leaves_no_gap, locks_and_identities)
+	  a_write_goes_to_all_its_members, members_are_made, a_write_that_ends_with_a_member,
+	  a_member_that_cannot_be_made, sizes, a_failing_resize_leaves_no_gap, locks_and_identities)
