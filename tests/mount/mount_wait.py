@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """A file that another program has locked is waited for: two seconds, or as long as -o wait= says."""
+import concurrent.futures
 import ctypes
 import fcntl
 import os
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -137,6 +139,24 @@ class Waits(Case):
             self.assertEqual(m.wait(), 0)
             self.assertEqual(run.wait(60), 0, run.stderr.read())
             self.assertEqual(os.listdir(self.point), ["rows"])
+
+    def test_other_requests_go_on(self):
+        folder = self.file("folder")
+        os.mkdir(folder)
+        path = os.path.join(folder, "data.h5")
+        shutil.copy(self.path, path)
+        with open(os.path.join(folder, "plain"), "w") as f:
+            f.write("text")
+        with Mount(folder, options=LONG) as m, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            lock, tries = self.lock(path), self.tries(path)
+            listing = pool.submit(os.listdir, m.at("data.h5"))
+            try:
+                tries.wait()
+                run = subprocess.run(["cat", m.at("plain")], capture_output=True, timeout=60, check=True)
+                self.assertEqual((run.stdout, listing.done()), (b"text", False))
+            finally:
+                lock.close()
+            self.assertEqual(listing.result(60), ["rows"])
 
 
 class Ends(Case):
