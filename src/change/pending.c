@@ -72,6 +72,7 @@ static struct h5_tx_patch *patch_new(struct h5_tx *tx, uint64_t offset, size_t n
 	}
 	patch->over = (struct h5_patch){offset, n, patch->after};
 	patch->unit = tx->unit.depth ? tx->unit.number : 0;
+	patch->object = tx->unit.object;
 	if (fresh)
 		tx->held += n;
 	else
@@ -133,6 +134,7 @@ static int make_own(struct h5_tx *tx, size_t i, bool whole)
 		memcpy(copy->before, old->before, n);
 	copy->stage = old->stage;
 	copy->order = old->order;
+	copy->object = old->object;
 	tx->overlay.patches.list[i] = &copy->over;
 	retire(tx, old);
 	return 0;
@@ -157,6 +159,7 @@ static int overwrite(struct h5_tx *tx, size_t i, uint64_t offset, const void *da
 	patch = h5_tx_patch_at(tx, i);
 	memcpy(patch->after + (offset - patch->over.offset), data, n);
 	patch->stage = stage > patch->stage ? stage : patch->stage;
+	patch->object = tx->unit.object;
 	return 0;
 }
 
@@ -181,6 +184,21 @@ static int join(struct h5_tx *tx, size_t i, uint64_t offset, const void *data, s
 	return 0;
 }
 
+static bool is_left(const struct h5_tx *tx, uint64_t group)
+{
+	size_t i = 0;
+
+	while (i < tx->left_count && tx->left[i] != group)
+		i++;
+	return i < tx->left_count;
+}
+
+/* True: what shows at the stage must wait for the names in other groups. Indexes are no names. */
+static bool is_early(unsigned stage)
+{
+	return stage >= H5_STAGE_OBJECT && stage < H5_STAGE_UNNAME;
+}
+
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
 		    bool fresh)
 {
@@ -195,6 +213,8 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 		h5_extents_drop(&tx->covered, address, n);
 	if (tx->unit.latest && stage > tx->unit.latest)
 		stage = tx->unit.latest;
+	if (is_early(stage) && is_left(tx, tx->unit.object))
+		stage = H5_STAGE_UNNAME;
 	if (h5_patches_cover(patches, offset, n))
 		return overwrite(tx, i, offset, data, n, stage);
 	rc = h5_patches_reserve(patches, 1);
@@ -233,6 +253,7 @@ void h5_tx_ignore(struct h5_file *file, uint64_t address, uint64_t n)
 void h5_tx_drop_all(struct h5_tx *tx)
 {
 	remove_patches(tx, 0, h5_tx_patch_count(tx));
+	tx->left_count = 0;
 }
 
 /* The patches of the open unit stay. */
@@ -479,6 +500,27 @@ void h5_unit_hasten(struct h5_file *file, unsigned stage)
 
 	assert(unit->depth);
 	unit->latest = stage;
+}
+
+int h5_unit_leave(struct h5_file *file, uint64_t group)
+{
+	struct h5_tx *tx = h5_tx_find(file);
+	int rc;
+
+	assert(tx->unit.depth);
+	if (is_left(tx, group))
+		return 0;
+	rc = h5_array_reserve(&tx->left, &tx->left_capacity, tx->left_count + 1, NULL);
+	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
+		if (h5_tx_patch_at(tx, i)->object != group || !is_early(h5_tx_patch_at(tx, i)->stage))
+			continue;
+		rc = make_own(tx, i, false);
+		if (!rc)
+			h5_tx_patch_at(tx, i)->stage = H5_STAGE_UNNAME;
+	}
+	if (!rc)
+		tx->left[tx->left_count++] = group;
+	return rc;
 }
 
 static void take_effect(struct h5_tx *tx)

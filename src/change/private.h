@@ -15,9 +15,10 @@
 struct h5_tx_patch {
 	struct h5_patch over; /* of the file: offset is absolute, bytes are `after` */
 	unsigned stage;
-	uint64_t order; /* patches of a stage are written in the order in which they were made */
-	uint64_t unit;	/* number of the unit of change that made it; 0: none */
-	uint8_t *after; /* over.n bytes; owned */
+	uint64_t order;	 /* patches of a stage are written in the order in which they were made */
+	uint64_t unit;	 /* number of the unit of change that made it; 0: none */
+	uint64_t object; /* header of the committed object that it changes; 0: none */
+	uint8_t *after;	 /* over.n bytes; owned */
 	/* What the same bytes are in the file, in one allocation with `after`; NULL: new space. */
 	uint8_t *before;
 	struct h5_tx_patch *next; /* in the list of patches that the open unit has put aside */
@@ -33,6 +34,7 @@ struct h5_tx_unit {
 	bool failed;		     /* a unit inside of it has failed, so it must fail too */
 	int error;		     /* of a note that found no memory; 0: none */
 	unsigned latest;	     /* stage of what it changes, at most; 0: any */
+	uint64_t object;	     /* the committed one that changes now: h5_tx_touch(); 0: none */
 	struct h5_tx_patch *aside;   /* patches from before the unit that it has replaced */
 	struct h5_extents allocated; /* by the unit */
 	struct h5_tx_note *notes;    /* owned, kept for the next unit; space given up, addresses forgotten */
@@ -71,6 +73,8 @@ struct h5_tx {
 	 * in them. The journal hashes these. */
 	struct h5_extents superseded;
 	struct h5_extents objects; /* addresses of the headers of objects that change */
+	uint64_t *left;		   /* of groups, by h5_unit_leave() since the last commit; owned */
+	size_t left_count, left_capacity;
 	/* Each commit calls it, to change the superblock extension: extension_write.h. NULL: it need not
 	 * change.
 	 */

@@ -230,8 +230,11 @@ int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
-	if (rc || h5_tx_is_new(file, object_header) || h5_extents_has(&tx->objects, object_header))
+	if (rc || h5_tx_is_new(file, object_header))
 		return rc;
+	tx->unit.object = object_header;
+	if (h5_extents_has(&tx->objects, object_header))
+		return 0;
 	rc = h5_header_may_change(file, object_header);
 	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }

@@ -142,6 +142,11 @@ void h5_unit_unsave(struct h5_file *file, const void *data, size_t n);
 /* Until the outermost unit ends, no change comes later in the commit than that stage: for what removes only
  * what no commit has. */
 void h5_unit_hasten(struct h5_file *file, unsigned stage);
+/* To be called before an object that the last commit knows loses its name in the group, if it has got one in
+ * another. A change in new space shows as soon as the cell that leads there, which may be written before that
+ * other name. So until the next commit all that changes in the group shows at H5_STAGE_UNNAME, or later; also
+ * what has changed already. -ENOMEM. */
+int h5_unit_leave(struct h5_file *file, uint64_t group);
 /* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. */
 int h5_unit_end(struct h5_file *file, int rc);
 

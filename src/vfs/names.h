@@ -52,11 +52,12 @@ void h5_names_remove_help(struct h5_vfs *vfs);
  *
  * An object that moves from one group to another must have its new name before the old one goes. A commit
  * writes all names that come before all that go. But it writes cells, and what comes and what goes may share
- * one, which then is written with what goes. So a group from which names have gone gets no object that is
- * known to the last commit, and a group that got such objects loses no names, until the next commit. An
- * object's count of names is likewise: if it has fallen, it does not rise until then, nor the other way
- * round. A name that changes within a group by h5_group_renames_at_once() only goes: it comes with the same
- * cell.
+ * one, which then is written with what goes; and what goes from new space shows with the cell that leads
+ * there, which may be one with what comes: h5_unit_leave() puts it off. So a group from which names have gone
+ * gets no object that is known to the last commit, and a group that got such objects loses no names, until
+ * the next commit. An object's count of names is likewise: if it has fallen, it does not rise until then, nor
+ * the other way round. A name that changes within a group by h5_group_renames_at_once() only goes: it comes
+ * with the same cell.
  */
 enum h5_name_role {
 	H5_NAME_COMES = 1,

@@ -187,6 +187,12 @@ static bool is_at_once(const struct renaming *r)
 	       h5_group_renames_at_once(r->vfs->file, group_of(&r->from));
 }
 
+/* True: an object that the last commit knows gets its name in another group. */
+static bool leaves_group(const struct renaming *r)
+{
+	return !is_new(r) && group_of(&r->from) != group_of(&r->to);
+}
+
 static int move(struct renaming *r)
 {
 	const struct h5_naming_plan plan = {.from = r->from.directory,
@@ -196,8 +202,11 @@ static int move(struct renaming *r)
 
 	if (!rc)
 		rc = h5_unit_begin(r->vfs->file);
-	if (!rc)
-		rc = h5_unit_end(r->vfs->file, change_links(r));
+	if (rc)
+		return rc;
+	if (leaves_group(r))
+		rc = h5_unit_leave(r->vfs->file, group_of(&r->from));
+	rc = h5_unit_end(r->vfs->file, rc ? rc : change_links(r));
 	if (rc)
 		return rc;
 	end_pending(r);

@@ -16,6 +16,8 @@ import crashlib
 
 REQUESTS = 80
 RENAMES = 12  # between two commits
+MOVES = 3  # sets of them, with a commit before each
+MOVE_RUNS = {"symbol tables": (2, 19, 26), "superblock 2": (36,), "latest": (0, 6), "tracked": (0,)}  # of chance: most were wrong once
 NOREPLACE, EXCHANGE = 1, 2
 EXCHANGE_NAME = ".h5fs-exchange-"  # of an object that changes its name with another one, so that it always has one
 ROOT = 0
@@ -259,6 +261,36 @@ class Moves(Program):
         yield from self.commit()
 
 
+class MovesAway(Program):
+    """Objects move out of groups that get other names and attributes before and after that: what has their names may be in new space then."""
+
+    def make(self, group, identity):
+        for _ in range(self.chance.choice((1, 1, 6))):
+            name = f"{self.chance.choice(('zz', 'a', 'n'))} {self.model.last}"
+            yield ["mkdir", f"{group}/{name}"], 0
+            self.model.new(identity, name, True)
+
+    def requests(self):
+        links = self.model.links
+        group = {name: to[1] for (parent, name), to in links.items() if parent == ROOT}
+        for _ in range(MOVES):
+            yield from self.commit()
+            for n in range(self.chance.randrange(3, 14)):
+                kind, where = self.chance.randrange(4), self.chance.choice(("few", "more", "many"))
+                if kind == 0:
+                    yield ["set", where, f"user.{n}", "x" * self.chance.randrange(400)], 0
+                elif kind == 1:
+                    yield from self.make(where, group[where])
+                elif where != "more" and (names := sorted(name for name in self.model.children(group[where]) if "name" in name)):
+                    name = self.chance.choice(names)
+                    links[group["more"], f"{where} {name}"] = links.pop((group[where], name))
+                    yield ["rename", f"{where}/{name}", f"more/{where} {name}", "0"], 0
+        yield from self.commit()
+        while self.model.groups - self.model.known:
+            yield from self.mark()
+        yield from self.commit()
+
+
 class Found:
     """What libhdf5 finds in an image."""
 
@@ -351,6 +383,16 @@ class CrashNames(crashlib.CrashCase):
             with self.subTest(style):
                 path, program, run = self.run_program(Moves, f"{style} {crashlib.SEED} moves", options)
                 self.replay(path, *run)
+
+    def test_moves_out_of_changed_groups(self):
+        self.states = 0
+        self.kills_recovered = self.cuts_recovered = 60
+        for style, options in STYLES.items():
+            for run in MOVE_RUNS[style]:
+                with self.subTest(style, run=run):
+                    path, _, what = self.run_program(MovesAway, f"{style} {crashlib.SEED} away {run}", options,
+                                                    [("few", 6), ("more", 12), ("many", 20)])
+                    self.replay(path, *what)
 
     def test_many_renames(self):
         """No name of a large group that changes needs a commit of its own, and no object is without a name."""

@@ -25,6 +25,7 @@ struct scene {
 	struct fault_io record;
 	uint64_t groups[2];
 	uint64_t dataset, other;
+	unsigned made;	     /* datasets with one name */
 	unsigned extra;	     /* names that the dataset may have more than it counts */
 	bool renews;	     /* groups of the old style become ones of the new style */
 	uint64_t counter;    /* an object whose attributes know their order of creation */
@@ -236,10 +237,38 @@ static void move_after_unlink(struct scene *s, unsigned group, unsigned i)
 	remove_name(s, from, "xd", 0);
 }
 
+static void insert_new(struct scene *s, unsigned group, unsigned i, unsigned names)
+{
+	for (unsigned k = 0; k < names; k++)
+		insert(s, group, make_dataset(s), i % 2 ? "a" : "zz", s->made++);
+}
+
+/* The same with other names that come, before it to this group, so that the name goes in new space, or after
+ * it to both. */
+static void move_among_new(struct scene *s, unsigned group, unsigned i)
+{
+	const unsigned from = i % 2 ? !group : group, names = i % 3 ? 1 : 12;
+
+	if (i % 3 < 2)
+		insert_new(s, from, i, names);
+	SUCCEEDS(h5_unit_begin(s->m->file));
+	SUCCEEDS(h5_unit_leave(s->m->file, s->groups[from]));
+	insert(s, !from, s->dataset, "xd", 0);
+	remove_name(s, from, "xd", 0);
+	SUCCEEDS(h5_unit_end(s->m->file, 0));
+	if (i % 3 == 2) {
+		insert_new(s, from, i, 12);
+		insert_new(s, !from, i, 12);
+	}
+}
+
 static const struct {
 	void (*prepare)(struct scene *s, unsigned group);
 	void (*change)(struct scene *s, unsigned group, unsigned i);
-} programs[] = {{NULL, link_what_grows}, {NULL, unlink_twice}, {leave_one_name, move_after_unlink}};
+} programs[] = {{NULL, link_what_grows},
+		{NULL, unlink_twice},
+		{leave_one_name, move_after_unlink},
+		{leave_one_name, move_among_new}};
 
 static const struct {
 	const char *form;
