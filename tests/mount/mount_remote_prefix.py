@@ -122,13 +122,14 @@ class Trees(Prefix):
     def test_other_objects_are_plain_files(self):
         big = numpy.random.default_rng(2).bytes(20 << 20)
         os.mkdir(self.at("run"))
-        for name, data in ("big", big), ("old.mat", b"MATLAB 5.0"), ("empty.h5", b""), ("empty", b""), ("named.data", SECRET.encode()):
+        for name, data in ("big", big), ("old.mat", b"MATLAB 5.0"), ("empty.h5", b""), ("empty", b""), ("odd", bytes(513)), ("named.data", SECRET.encode()):
             write(self.at("run", name), data)
         os.utime(self.at("run/big"), (1e9, 1e9))
         make(self.at("run/wanted.data"), 1)
         with self.serve(keys=KEYS) as server, self.mount(server) as m:
             with os.scandir(m.path) as entries:
-                self.assertEqual({e.name for e in entries if e.is_file()}, {"big", "empty", "empty.h5", "named.data", "old.mat", "wanted.data"})
+                self.assertEqual({e.name for e in entries if e.is_file()}, {"big", "empty", "empty.h5", "named.data", "odd", "old.mat", "wanted.data"})
+            self.assertEqual([os.stat(m.at(name)).st_blocks for name in ("empty", "old.mat", "odd", "big")], [0, 1, 2, len(big) // 512])
             st = os.stat(m.at("big"))
             self.assertEqual((stat.filemode(st.st_mode), st.st_size, st.st_mtime, st.st_nlink), ("-r--r--r--", len(big), 1e9, 1))
             for name in "empty", "empty.h5", "old.mat", "named.data", "wanted.data":
