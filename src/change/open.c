@@ -323,7 +323,6 @@ static void tx_end(struct h5_tx *tx)
 	h5_extents_release(&tx->objects);
 	h5_tx_forget_hashes(tx);
 	free(tx->hashed);
-	free(tx->left);
 	free(tx->unit.notes);
 }
 

@@ -184,15 +184,6 @@ static int join(struct h5_tx *tx, size_t i, uint64_t offset, const void *data, s
 	return 0;
 }
 
-static bool is_left(const struct h5_tx *tx, uint64_t group)
-{
-	size_t i = 0;
-
-	while (i < tx->left_count && tx->left[i] != group)
-		i++;
-	return i < tx->left_count;
-}
-
 /* True: what shows at the stage must wait for the names in other groups. Indexes are no names. */
 static bool is_early(unsigned stage)
 {
@@ -213,7 +204,7 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 		h5_extents_drop(&tx->covered, address, n);
 	if (tx->unit.latest && stage > tx->unit.latest)
 		stage = tx->unit.latest;
-	if (is_early(stage) && is_left(tx, tx->unit.object))
+	if (is_early(stage) && h5_extents_has(&tx->left, tx->unit.object))
 		stage = H5_STAGE_UNNAME;
 	if (h5_patches_cover(patches, offset, n))
 		return overwrite(tx, i, offset, data, n, stage);
@@ -253,7 +244,7 @@ void h5_tx_ignore(struct h5_file *file, uint64_t address, uint64_t n)
 void h5_tx_drop_all(struct h5_tx *tx)
 {
 	remove_patches(tx, 0, h5_tx_patch_count(tx));
-	tx->left_count = 0;
+	h5_extents_release(&tx->left);
 }
 
 /* The patches of the open unit stay. */
@@ -505,12 +496,11 @@ void h5_unit_hasten(struct h5_file *file, unsigned stage)
 int h5_unit_leave(struct h5_file *file, uint64_t group)
 {
 	struct h5_tx *tx = h5_tx_find(file);
-	int rc;
+	int rc = 0;
 
 	assert(tx->unit.depth);
-	if (is_left(tx, group))
+	if (h5_extents_has(&tx->left, group))
 		return 0;
-	rc = h5_array_reserve(&tx->left, &tx->left_capacity, tx->left_count + 1, NULL);
 	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
 		if (h5_tx_patch_at(tx, i)->object != group || !is_early(h5_tx_patch_at(tx, i)->stage))
 			continue;
@@ -518,9 +508,7 @@ int h5_unit_leave(struct h5_file *file, uint64_t group)
 		if (!rc)
 			h5_tx_patch_at(tx, i)->stage = H5_STAGE_UNNAME;
 	}
-	if (!rc)
-		tx->left[tx->left_count++] = group;
-	return rc;
+	return rc ? rc : h5_extents_add(&tx->left, group, 1);
 }
 
 static void take_effect(struct h5_tx *tx)

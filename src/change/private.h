@@ -73,8 +73,7 @@ struct h5_tx {
 	 * in them. The journal hashes these. */
 	struct h5_extents superseded;
 	struct h5_extents objects; /* addresses of the headers of objects that change */
-	uint64_t *left;		   /* of groups, by h5_unit_leave() since the last commit; owned */
-	size_t left_count, left_capacity;
+	struct h5_extents left;	   /* addresses of groups, by h5_unit_leave() since the last commit */
 	/* Each commit calls it, to change the superblock extension: extension_write.h. NULL: it need not
 	 * change.
 	 */

@@ -155,9 +155,9 @@ int h5_unit_end(struct h5_file *file, int rc);
 void h5_tx_forget(struct h5_file *file, uint64_t address);
 /* The same, but for blocks of that type, which have not changed. */
 void h5_tx_forget_but(struct h5_file *file, uint64_t address, const struct h5_block_type *type);
-/* To be called before an object is changed: -ENOTSUP, ...: as h5_header_may_change(). Tells the journal which
- * object a change belongs to. If the journal is found stale later, the object is checked, unless it was new
- * or its header was freed. */
+/* To be called before an object is changed: -ENOTSUP, ...: as h5_header_may_change(). Tells the journal,
+ * and the open unit, which object a change belongs to. If the journal is found stale later, the object is
+ * checked, unless it was new or its header was freed. */
 int h5_tx_touch(struct h5_file *file, uint64_t object_header);
 
 /* ---- participants ----

@@ -206,14 +206,18 @@ class Program:
     def commit(self):
         return [(["commit"], 0)]
 
+    def end(self):
+        """All groups that are new get an identity."""
+        while self.model.groups - self.model.known:
+            yield from self.mark()
+        yield from self.commit()
+
     def requests(self):
         kinds = [self.mkdir, self.mark, self.mark, self.rmdir, self.unlink, self.link, self.symlink,
                  self.rename, self.rename, self.rename, self.rename, self.commit]
         for _ in range(REQUESTS):
             yield from self.chance.choice(kinds)()
-        while self.model.groups - self.model.known:
-            yield from self.mark()
-        yield from self.commit()
+        yield from self.end()
 
 
 class Renames(Program):
@@ -237,9 +241,7 @@ class Renames(Program):
                     yield ["mkdir", self.path((group, f"made {turn} {name}"))], 0
                     self.model.new(group, f"made {turn} {name}", True)
             yield from self.commit()
-        while self.model.groups - self.model.known:
-            yield from self.mark()
-        yield from self.commit()
+        yield from self.end()
 
 
 class Moves(Program):
@@ -286,9 +288,7 @@ class MovesAway(Program):
                     links[group["more"], f"{where} {name}"] = links.pop((group[where], name))
                     yield ["rename", f"{where}/{name}", f"more/{where} {name}", "0"], 0
         yield from self.commit()
-        while self.model.groups - self.model.known:
-            yield from self.mark()
-        yield from self.commit()
+        yield from self.end()
 
 
 class Found:
