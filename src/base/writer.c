@@ -7,15 +7,6 @@
 #include <endian.h>
 #include <string.h>
 
-struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets, uint8_t size_of_lengths)
-{
-	return (struct h5_writer){.begin = data,
-				  .p = data,
-				  .end = data ? (uint8_t *)data + size : NULL,
-				  .size_of_offsets = size_of_offsets,
-				  .size_of_lengths = size_of_lengths};
-}
-
 /* The place of the next n bytes; NULL: they do not fit. */
 static uint8_t *take(struct h5_writer *w, size_t n)
 {

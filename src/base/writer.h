@@ -17,7 +17,15 @@ struct h5_writer {
 };
 
 /* data NULL: nothing fits. */
-struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets, uint8_t size_of_lengths);
+static inline struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets,
+					      uint8_t size_of_lengths)
+{
+	return (struct h5_writer){.begin = data,
+				  .p = data,
+				  .end = data ? (uint8_t *)data + size : NULL,
+				  .size_of_offsets = size_of_offsets,
+				  .size_of_lengths = size_of_lengths};
+}
 
 /* Bytes written so far. */
 static inline size_t h5_writer_at(const struct h5_writer *w)

@@ -125,13 +125,24 @@ static struct h5_writer writer_at(const struct h5_heap_batch *batch, const struc
 			      sb->size_of_lengths);
 }
 
+/* Encodes an object at the end of the block, which has room for it. */
+static void add_object(const struct h5_heap_batch *batch, struct h5_heap_block *block, const void *data,
+		       size_t n)
+{
+	const uint64_t end = block->used + h5_global_heap_room(lengths_of(batch), n);
+	struct h5_writer w = writer_at(batch, block, block->used, end);
+
+	h5_global_heap_encode_object(&w, ++block->index, data, n);
+	assert(!w.err);
+	block->used = end;
+}
+
 static int put_to_batch(struct h5_heap_sink *sink, const void *data, size_t n, uint64_t *address,
 			uint32_t *index)
 {
 	struct h5_heap_batch *batch = (struct h5_heap_batch *)sink;
 	uint64_t room = h5_global_heap_room(lengths_of(batch), n);
 	struct h5_heap_block *block;
-	struct h5_writer w;
 	int rc = 0;
 
 	assert(n && n <= SIZE_MAX / 4);
@@ -146,26 +157,13 @@ static int put_to_batch(struct h5_heap_sink *sink, const void *data, size_t n, u
 	rc = reserve(batch, block, block->used + room);
 	if (rc)
 		return rc;
-	w = writer_at(batch, block, block->used, block->used + room);
-	h5_global_heap_encode_object(&w, (uint16_t)(block->index + 1), data, n);
-	assert(!w.err);
-	block->used += room;
+	add_object(batch, block, data, n);
 	*address = block->address;
-	*index = ++block->index;
+	*index = block->index;
 	return 0;
 }
 
 /* ---- going back ---- */
-
-struct h5_heap_mark h5_heap_batch_mark(const struct h5_heap_batch *batch)
-{
-	const struct h5_heap_block *open = batch->count ? &batch->blocks[batch->count - 1] : NULL;
-
-	return (struct h5_heap_mark){.count = batch->count,
-				     .used = open ? open->used : 0,
-				     .index = open ? open->index : 0,
-				     .next_size = batch->next_size};
-}
 
 void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *mark)
 {

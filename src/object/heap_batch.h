@@ -47,7 +47,15 @@ void h5_heap_batch_init(struct h5_heap_batch *batch, struct h5_file *file);
 /* Drops what has not gone to the transaction; its space is lost to the file. May run twice. */
 void h5_heap_batch_release(struct h5_heap_batch *batch);
 
-struct h5_heap_mark h5_heap_batch_mark(const struct h5_heap_batch *batch);
+static inline struct h5_heap_mark h5_heap_batch_mark(const struct h5_heap_batch *batch)
+{
+	const struct h5_heap_block *open = batch->count ? &batch->blocks[batch->count - 1] : NULL;
+
+	return (struct h5_heap_mark){.count = batch->count,
+				     .used = open ? open->used : 0,
+				     .index = open ? open->index : 0,
+				     .next_size = batch->next_size};
+}
 /* Drops the objects that were put since the mark, to which nothing may refer; also after a put has failed.
  * The batch has not been flushed since. */
 void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *mark);

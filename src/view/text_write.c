@@ -209,25 +209,28 @@ static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, s
 {
 	struct h5_heap_batch *heap = heap_of(b->in);
 	const struct h5_heap_mark begin_mark = h5_heap_batch_mark(heap);
-	struct h5_heap_mark mark = begin_mark;
+	struct h5_heap_mark mark = begin_mark; /* of the row that has begun */
 	const char *at = text, *newline;
+	size_t in_row = 0; /* lines of it */
 	int rc = 0;
 
 	*rows = *used = b->count = 0;
 	while (b->count < b->most && (newline = memchr(at, '\n', n - (size_t)(at - text)))) {
-		if (b->count && !(b->count % b->row))
+		if (!in_row)
 			mark = h5_heap_batch_mark(heap);
 		rc = read_line(b, b->count, at, (size_t)(newline - at),
 			       b->elements + b->count * b->type->size);
 		if (rc)
 			break;
 		at = newline + 1;
-		if (++b->count % b->row)
+		b->count++;
+		if (++in_row < b->row)
 			continue;
+		in_row = 0;
 		++*rows;
 		*used = (size_t)(at - text);
 	}
-	if (rc || b->count % b->row)
+	if (rc || in_row)
 		h5_heap_batch_back(heap, &mark);
 	if (!*rows)
 		return rc ? fail_line(b, b->count, rc) : 0;

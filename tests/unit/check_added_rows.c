@@ -8,15 +8,19 @@
 
 #include <errno.h>
 
-enum { ELEMENT = 16, GATHERED = 1 << 16 }; /* bytes of an element; bytes of rows that are stored at once */
+enum {
+	ELEMENT = 16,
+	CHUNK = 16 * ELEMENT,
+	GATHERED = 1 << 16
+}; /* bytes; so many of rows are stored at once */
 
-/* An empty dataset of strings of variable length, and its writer. */
-static struct h5_dataset_writer *make(struct scratch *s, uint64_t *address)
+/* An empty dataset of strings of variable length, in chunks of so many bytes, and its writer. */
+static struct h5_dataset_writer *make(struct scratch *s, size_t chunk, uint64_t *address)
 {
 	struct h5_new_dataset how = {
 		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .max = {H5_UNLIMITED}},
 		.layout = H5_LAYOUT_CHUNKED,
-		.chunk = {16},
+		.chunk = {chunk / ELEMENT},
 	};
 	struct h5_dataset_writer *writer;
 	struct h5_datatype *type;
@@ -44,7 +48,7 @@ START_TEST(a_failed_append_adds_no_rows)
 	scratch_init(&s, "header_create-latest.h5");
 	scratch_wrap(&s, &fault);
 	scratch_open(&s);
-	writer = make(&s, &address);
+	writer = make(&s, CHUNK, &address);
 	SUCCEEDS(h5_dataset_writer_append(writer, none, GATHERED - ELEMENT));
 	fault_io_arm(&fault, 1);
 	fault.error = -ENOSPC;
@@ -63,4 +67,63 @@ START_TEST(a_failed_append_adds_no_rows)
 }
 END_TEST
 
-UNIT_MAIN("added_rows", a_failed_append_adds_no_rows)
+/* Rows that would be a part of a chunk wait for more, so no chunk is held in memory. */
+START_TEST(whole_chunks_are_stored)
+{
+	static const size_t sizes[] = {GATHERED + ELEMENT, GATHERED - ELEMENT, GATHERED + 5 * ELEMENT,
+				       3 * GATHERED - 2 * ELEMENT, GATHERED};
+	static uint8_t rows[8 * GATHERED], stored[sizeof rows];
+	struct h5_dataset_writer *writer;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct scratch s;
+	uint64_t address;
+	size_t n = 0;
+
+	/* Nothing, of length 0 and address 0, with a number by which it can be told. */
+	for (size_t at = 0; at < sizeof rows; at += ELEMENT)
+		memcpy(rows + at + ELEMENT - sizeof(uint32_t), &(uint32_t){(uint32_t)at}, sizeof(uint32_t));
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_open(&s);
+	writer = make(&s, CHUNK, &address);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		SUCCEEDS(h5_dataset_writer_append(writer, rows + n, sizes[i]));
+		n += sizes[i];
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), n);
+		ck_assert_uint_eq(h5_dataset_writer_held(writer), n % CHUNK);
+	}
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, n);
+	SUCCEEDS(h5_dataset_read(dataset, 0, stored, n));
+	ck_assert_mem_eq(stored, rows, n);
+	h5_file_put(s.file, ref);
+	scratch_release(&s);
+}
+END_TEST
+
+/* A part of a large chunk does not wait. */
+START_TEST(large_chunks_are_held)
+{
+	static const uint8_t none[GATHERED];
+	struct h5_dataset_writer *writer;
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_open(&s);
+	writer = make(&s, 3 * GATHERED, &address);
+	for (size_t i = 0; i < 2; i++) {
+		SUCCEEDS(h5_dataset_writer_append(writer, none, GATHERED));
+		ck_assert_uint_eq(h5_dataset_writer_held(writer), 3 * GATHERED);
+	}
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+UNIT_MAIN("added_rows", a_failed_append_adds_no_rows, whole_chunks_are_stored, large_chunks_are_held)
