@@ -212,7 +212,7 @@ void h5_lru_close(struct h5_lru *lru)
 	assert(!lru->table && !lru->reserved && !lru->turns);
 	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
-	pthread_mutex_destroy(&lru->lock);
+	h5_mutex_destroy(&lru->lock);
 	free(lru->spare);
 	free(lru);
 }

@@ -245,7 +245,7 @@ void h5_pool_close(struct h5_pool *pool)
 	}
 	pthread_cond_destroy(&pool->ended);
 	pthread_cond_destroy(&pool->work);
-	pthread_mutex_destroy(&pool->lock);
+	h5_mutex_destroy(&pool->lock);
 	free(pool->threads);
 	free(pool);
 }

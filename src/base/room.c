@@ -48,7 +48,7 @@ void h5_room_close(struct h5_room *room)
 	if (!room)
 		return;
 	pthread_cond_destroy(&room->changed);
-	pthread_mutex_destroy(&room->lock);
+	h5_mutex_destroy(&room->lock);
 	free(room);
 }
 

@@ -1,5 +1,7 @@
 #include "fuse/invalidate.h"
 
+#include "base/thread.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -310,7 +312,7 @@ void h5_invalidator_stop(struct h5_invalidator *v)
 	assert(!v->items);
 	pthread_sigmask(SIG_SETMASK, &v->before, NULL);
 	sigaction(WAKE, &v->wake_before, NULL);
-	pthread_mutex_destroy(&v->lock);
+	h5_mutex_destroy(&v->lock);
 	free(v->page);
 	free(v);
 }

@@ -401,7 +401,7 @@ int h5_serve(struct fuse_session *session)
 	if (!rc)
 		stop(&l);
 	pthread_cond_destroy(&l.free);
-	pthread_mutex_destroy(&l.lock);
+	h5_mutex_destroy(&l.lock);
 	sem_destroy(&l.over);
 	return rc ? rc : l.error;
 }

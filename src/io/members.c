@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lower_bound.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -103,7 +104,7 @@ static void members_close(struct h5_io *io)
 	h5_io_members_release(m->list, m->count);
 	if (m->family.release)
 		m->family.release(m->family.arg);
-	pthread_mutex_destroy(&m->lock);
+	h5_mutex_destroy(&m->lock);
 	free(m->unsynced);
 	free(m);
 }
@@ -164,7 +165,7 @@ static int writable_new(const struct h5_io_member *members, unsigned count, unsi
 		return rc;
 	m->unsynced = calloc(most, sizeof *m->unsynced);
 	if (!m->unsynced) {
-		pthread_mutex_destroy(&m->lock);
+		h5_mutex_destroy(&m->lock);
 		free(m);
 		return -ENOMEM;
 	}

@@ -106,7 +106,7 @@ void h5_remote_close(struct h5_remote *r)
 		free(r->names[i]);
 	h5_cells_release(&r->cells);
 	pthread_cond_destroy(&r->arrived);
-	pthread_mutex_destroy(&r->lock);
+	h5_mutex_destroy(&r->lock);
 	free(r->url);
 	free(r);
 }

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "format/onion.h"
 #include "store/file_private.h"
 #include "store/statistics.h"
@@ -177,7 +178,7 @@ void h5_file_close(struct h5_file *file)
 	if (!file)
 		return;
 	h5_io_close(file->io);
-	pthread_mutex_destroy(&file->seen_lock);
+	h5_mutex_destroy(&file->seen_lock);
 	free(file->missing);
 	free(file);
 }

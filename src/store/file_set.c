@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "store/file_open.h"
 #include "store/file_private.h"
@@ -327,7 +328,7 @@ void h5_file_set_close(struct h5_file_set *set)
 	h5_onion_close(set->onion);
 	free(set->revisions);
 	h5_folder_close(&set->folder);
-	pthread_mutex_destroy(&set->lock);
+	h5_mutex_destroy(&set->lock);
 	free(set->path);
 	free(set->pattern);
 	free(set);

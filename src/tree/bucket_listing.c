@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lower_bound.h"
+#include "base/thread.h"
 #include "remote/listing.h"
 
 #include <errno.h>
@@ -393,7 +394,7 @@ void h5_bucket_close(struct h5_bucket *b)
 		return;
 	while (b->folders)
 		leave_out(b, b->folders);
-	pthread_mutex_destroy(&b->lock);
+	h5_mutex_destroy(&b->lock);
 	free(b);
 }
 

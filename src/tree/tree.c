@@ -78,7 +78,7 @@ void h5_tree_close(struct h5_tree *tree)
 	h5_tree_nodes_free(tree);
 	h5_bucket_close(tree->bucket);
 	pthread_cond_destroy(&tree->changed);
-	pthread_mutex_destroy(&tree->lock);
+	h5_mutex_destroy(&tree->lock);
 	if (tree->fd >= 0)
 		close(tree->fd);
 	free(tree->path);

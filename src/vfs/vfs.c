@@ -169,9 +169,9 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	free(vfs->prefix);
 	pthread_rwlock_destroy(&vfs->write_lock);
 	pthread_cond_destroy(&vfs->await_end);
-	pthread_mutex_destroy(&vfs->await_lock);
-	pthread_mutex_destroy(&vfs->map_lock);
-	pthread_mutex_destroy(&vfs->lock);
+	h5_mutex_destroy(&vfs->await_lock);
+	h5_mutex_destroy(&vfs->map_lock);
+	h5_mutex_destroy(&vfs->lock);
 	free(vfs);
 }
 
