@@ -209,7 +209,7 @@ void h5_lru_close(struct h5_lru *lru)
 		return;
 	while ((dead = evict(lru, 0, false)))
 		release_all(dead);
-	assert(!lru->table && !lru->reserved && !lru->turns);
+	assert(!lru->table && !lru->reserved && !lru->turns && !lru->stats.entries && !lru->stats.bytes);
 	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
 	h5_mutex_destroy(&lru->lock);

@@ -314,6 +314,7 @@ static void tx_end(struct h5_tx *tx)
 	h5_journal_close(tx->journal, done);
 	h5_tx_end_watches(tx);
 	h5_tx_drop_all(tx);
+	assert(!tx->held);
 	h5_space_release(&tx->space);
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->raw);

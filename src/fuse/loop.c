@@ -238,6 +238,7 @@ static bool take_over(struct loop *l)
 	l->idle++;
 	while (l->waiting && !l->stopping)
 		pthread_cond_wait(&l->free, &l->lock);
+	assert(l->idle);
 	l->idle--;
 	return !l->stopping;
 }
@@ -342,6 +343,7 @@ static void *serve(void *arg)
 		end_reading(s);
 	}
 	s->ended = true;
+	assert(l->count);
 	l->count--;
 	pthread_mutex_unlock(&l->lock);
 	return NULL;

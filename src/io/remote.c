@@ -6,6 +6,7 @@
 #include "base/siphash.h"
 #include "io/remote_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,7 @@ static void remote_close(struct h5_io *io)
 
 	pthread_mutex_lock(&f->link->lock);
 	f->link->left[f->file] = ++f->link->leavings;
+	assert(f->link->users[f->file]);
 	if (!--f->link->users[f->file])
 		h5_remote_close_unused(f->link, false);
 	unlock(f->link);

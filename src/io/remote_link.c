@@ -187,6 +187,7 @@ static void take_reply(struct h5_remote *r, const struct h5_remote_reply *reply)
 		p->answer->reply = *reply;
 		p->answer->there = true;
 	}
+	assert(p->busy && r->under_way);
 	p->busy = false;
 	r->under_way--;
 }

@@ -51,6 +51,7 @@ static void drop_blocks(struct h5_heap_batch *batch, size_t kept)
 void h5_heap_batch_release(struct h5_heap_batch *batch)
 {
 	drop_blocks(batch, 0);
+	assert(!batch->held);
 	free(batch->blocks);
 	h5_tx_unwatch(batch->file, &batch->watch);
 	h5_heap_batch_init(batch, batch->file);

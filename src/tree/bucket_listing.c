@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "remote/listing.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -259,6 +260,7 @@ const struct h5_bucket_entry *h5_bucket_entries(const struct h5_bucket_folder *f
 void h5_bucket_put(struct h5_bucket *b, struct h5_bucket_folder *folder)
 {
 	pthread_mutex_lock(&b->lock);
+	assert(folder->users);
 	if (!--folder->users && !folder->is_kept)
 		folder_free(folder);
 	pthread_mutex_unlock(&b->lock);
@@ -394,6 +396,7 @@ void h5_bucket_close(struct h5_bucket *b)
 		return;
 	while (b->folders)
 		leave_out(b, b->folders);
+	assert(!b->count);
 	h5_mutex_destroy(&b->lock);
 	free(b);
 }

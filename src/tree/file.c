@@ -7,6 +7,7 @@
 #include "tree/object.h"
 #include "tree/place.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -62,6 +63,7 @@ static void share_caches(struct h5_tree *tree)
 /* With the lock, for a file that has just closed, or could not be opened. */
 static void set_closed(struct h5_tree *tree, struct h5_tree_file *file)
 {
+	assert(!file->uses && !file->held);
 	DL_DELETE(tree->open, file);
 	tree->open_count--;
 	file->state = H5_TREE_CLOSED;
@@ -140,6 +142,7 @@ void h5_tree_files_close(struct h5_tree *tree)
 	pthread_mutex_lock(&tree->lock);
 	while (tree->open)
 		close_file(tree, tree->open);
+	assert(!tree->open_count);
 	pthread_mutex_unlock(&tree->lock);
 }
 
@@ -444,6 +447,7 @@ bool h5_tree_file_stay(struct h5_tree *tree, struct h5_tree_file *file)
 void h5_tree_file_leave(struct h5_tree *tree, struct h5_tree_file *file, bool hold)
 {
 	pthread_mutex_lock(&tree->lock);
+	assert(file->uses && file->held >= hold);
 	file->uses--;
 	file->held -= hold;
 	file->last_use = now();

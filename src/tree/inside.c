@@ -12,14 +12,16 @@ enum h5_tree_kind h5_tree_kind(const struct h5_tree_node *node)
 int h5_tree_enter(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_inside *in)
 {
 	struct h5_tree_file *file = node->file;
+	struct h5_node *inside;
 	int rc = file ? h5_tree_file_enter(tree, node, false) : -EROFS;
 
 	if (rc)
 		return rc;
-	*in = (struct h5_tree_inside){.file = file, .vfs = file->vfs};
-	rc = h5_tree_node_resolve(tree, node, &in->node);
+	rc = h5_tree_node_resolve(tree, node, &inside);
 	if (rc)
 		h5_tree_file_leave(tree, file, false);
+	else
+		*in = (struct h5_tree_inside){.file = file, .vfs = file->vfs, .node = inside};
 	return rc;
 }
 

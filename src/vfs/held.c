@@ -7,6 +7,7 @@
 
 #include "vfs/handle.h"
 
+#include <assert.h>
 #include <fcntl.h>
 
 enum {
@@ -104,6 +105,7 @@ void h5_vfs_release_file(struct h5_handle *h)
 	struct h5_handle *old;
 
 	pthread_mutex_lock(&vfs->lock);
+	assert(h->users);
 	h->users--;
 	old = take_old(vfs);
 	pthread_mutex_unlock(&vfs->lock);

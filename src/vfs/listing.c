@@ -273,8 +273,9 @@ void h5_vfs_return_dir(struct h5_dir *dir)
 
 void h5_dirs_close(struct h5_vfs *vfs)
 {
-	DL_CONCAT(vfs->dirs, vfs->idle_dirs);
-	vfs->idle_dirs = NULL;
+	while (vfs->idle_dirs)
+		make_busy(vfs, vfs->idle_dirs);
+	assert(!vfs->idle_dir_count && !vfs->idle_dir_bytes);
 	while (vfs->dirs)
 		h5_vfs_closedir(vfs->dirs);
 }
