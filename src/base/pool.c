@@ -243,6 +243,7 @@ void h5_pool_close(struct h5_pool *pool)
 		b->done(b->arg);
 		free(b);
 	}
+	assert(!pool->idle);
 	pthread_cond_destroy(&pool->ended);
 	pthread_cond_destroy(&pool->work);
 	h5_mutex_destroy(&pool->lock);

@@ -47,6 +47,7 @@ void h5_room_close(struct h5_room *room)
 {
 	if (!room)
 		return;
+	assert(!room->used && !room->turns);
 	pthread_cond_destroy(&room->changed);
 	h5_mutex_destroy(&room->lock);
 	free(room);

@@ -298,8 +298,11 @@ void h5_dataset_writers_close(struct h5_file *file)
 	struct h5_tx_participant *p, *next;
 
 	DL_FOREACH_SAFE(h5_tx_participants(file), p, next)
-	if (is_writer(p))
-		h5_dataset_writer_close(writer_of(p));
+	{
+		assert(!is_writer(p) || !writer_of(p)->users);
+		if (is_writer(p))
+			h5_dataset_writer_close(writer_of(p));
+	}
 }
 
 const struct h5_tx_participant *h5_dataset_writer_participant(const struct h5_dataset_writer *writer)

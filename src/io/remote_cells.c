@@ -31,6 +31,11 @@ int h5_cells_open(struct h5_cells *cells, uint32_t count)
 
 void h5_cells_release(struct h5_cells *cells)
 {
+	for (uint32_t i = 0; cells->list && i < cells->count; i++) {
+		assert(!cells->list[i].holders);
+		cells->waiting -= cells->list[i].announced && !cells->list[i].used;
+	}
+	assert(!cells->waiting);
 	free(cells->list);
 	free(cells->heads);
 	cells->list = NULL;
