@@ -246,6 +246,8 @@ class Times(WriteCase):
             ((a, v), (), lambda m: append(m.at("a"), b"more")),
             ((v,), (b,), lambda m: os.setxattr(m.at("b"), "user.units", b"m")),
             ((v,), (b,), lambda m: os.removexattr(m.at("b"), "user.units")),
+            ((v,), (b,), lambda m: os.setxattr(m.at("b"), "user.units", b"km")),
+            ((v,), (b,), lambda m: os.unlink(m.at(".h5fs/attrs/b/units"))),
             ((g, v), (), lambda m: os.mkdir(m.at("g/new"))),
             ((v, root), (a,), lambda m: os.link(m.at("a"), m.at("again"))),
             ((g, v, root), (a,), lambda m: os.rename(m.at("again"), m.at("g/again"))),

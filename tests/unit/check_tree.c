@@ -232,6 +232,8 @@ START_TEST(files_are_opened)
 	ck_assert_int_eq(enter(&folder, good, _i), 0);
 	ck_assert_int_eq(enter(&folder, bad, _i), -EUCLEAN);
 	ck_assert_int_eq(enter(&folder, good, _i), 0);
+	/* Of a file that is open and of one that is not; after that neither is in use. */
+	ck_assert_uint_eq(h5_tree_work_limit(folder.tree, good), h5_tree_work_limit(folder.tree, bad));
 	h5_tree_forget(folder.tree, good, 1);
 	h5_tree_forget(folder.tree, bad, 1);
 	end(&folder);
@@ -265,15 +267,19 @@ static int read_file(struct h5_tree *tree, struct h5_tree_node *node, struct h5_
 	struct h5_tree_handle *handle;
 	uint64_t hole = 0;
 	char bytes[512];
-	size_t got = 0;
+	size_t got = 0, beyond = 0;
 	int rc = h5_tree_open_file(tree, node, O_RDONLY, &handle);
 
 	if (rc)
 		return rc;
 	rc = h5_tree_read(handle, 0, bytes, sizeof bytes, &got);
+	errno = EIO;
+	if (!rc)
+		rc = h5_tree_read(handle, got, bytes + got, sizeof bytes - got, &beyond);
 	if (!rc)
 		rc = h5_tree_seek(handle, 0, true, &hole);
 	h5_tree_close_file(handle);
+	ck_assert(!beyond);
 	h5_buf_add(out, bytes, got);
 	h5_buf_printf(out, "%ju", (uintmax_t)hole);
 	return rc;
