@@ -73,10 +73,12 @@ class Prefix(Case):
         return json.loads(os.getxattr(m.path, "h5fs.stats"))
 
     def until(self, condition):
+        """What it gives at last."""
         end = time.monotonic() + SOON
-        while not condition():
+        while not (found := condition()):
             self.assertLess(time.monotonic(), end)
             time.sleep(.02)
+        return found
 
     def await_closed(self, m):
         self.until(lambda: not self.stats(m)["open_files"])
@@ -159,8 +161,13 @@ class Trees(Prefix):
                 self.assertTrue(os.path.isdir(m.at("both")))
                 return any("both" in r.target for r in server.requests)
 
+            def asked_for_an_object(m):
+                self.assertTrue(os.path.isfile(m.at("both-and")))
+                return [r for r in server.requests if "both-and" in r.target]
+
             with self.mount(server) as m:
                 self.until(lambda: is_there_when_asked_for(m))
+                self.assertEqual(len(self.until(lambda: asked_for_an_object(m))), 1, "all keys of that name came at once")
             for items in parts, parts[::-1]:
                 with self.mount(server) as m:
                     server.on(self.LIST + ".*both", listing("".join(items)), times=None)
