@@ -180,10 +180,9 @@ static int load_root(struct h5_btree2_edit *edit)
 
 int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
 {
-	int rc = h5_unit_begin(tree->file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(tree->file);
 	*edit = (struct h5_btree2_edit){.tree = tree};
 	rc = h5_unit_save(tree->file, tree, sizeof *tree);
 	if (!rc)

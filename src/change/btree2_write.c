@@ -415,10 +415,9 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 
 int h5_btree2_free(struct h5_btree2 *tree)
 {
-	int rc = h5_unit_begin(tree->file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(tree->file);
 	rc = h5_unit_save(tree->file, tree, sizeof *tree);
 	if (!rc)
 		rc = h5_btree2_extents(tree, h5_tx_free_extent, tree->file);
@@ -438,9 +437,7 @@ int h5_btree2_move(struct h5_btree2 *tree)
 
 	if (h5_tx_is_new(tree->file, tree->address))
 		return 0;
-	rc = h5_unit_begin(tree->file);
-	if (rc)
-		return rc;
+	h5_unit_begin(tree->file);
 	rc = h5_unit_save(tree->file, tree, sizeof *tree);
 	if (!rc)
 		rc = h5_file_read(tree->file, tree->address, data, size);

@@ -92,10 +92,9 @@ static int write_extension(struct h5_tx *tx)
 {
 	int rc = h5_file_image(tx->file) ? write_blocks(tx) : 0;
 
-	if (!rc)
-		rc = h5_unit_begin(tx->file);
 	if (rc)
 		return rc;
+	h5_unit_begin(tx->file);
 	h5_unit_hasten(tx->file, H5_STAGE_EXTENSION);
 	return h5_unit_end(tx->file, change_extension(tx));
 }

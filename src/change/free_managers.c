@@ -363,10 +363,9 @@ static int put_manager(struct h5_tx *tx, const struct maker *m)
 static int put_all(struct h5_tx *tx, const struct maker makers[KINDS])
 {
 	struct h5_file_space_change change;
-	int rc = h5_unit_begin(tx->file);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(tx->file);
 	for (unsigned i = 0; i < H5_FREE_SPACE_MANAGERS; i++)
 		change.managers[i] = H5_UNDEF;
 	for (int i = 0; i < KINDS && !rc; i++) {

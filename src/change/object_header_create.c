@@ -126,10 +126,9 @@ int h5_header_create(struct h5_file *file, const struct h5_new_message *messages
 		     const struct h5_new_header *how, uint64_t *address)
 {
 	struct creation creation;
-	int rc = h5_unit_begin(file), moved = 1;
+	int rc, moved = 1;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = creation_init(&creation, file, messages, count, how);
 	while (!rc && moved && chunk_size(&creation, creation.space) > H5_CELL) {
 		moved = move_largest(&creation);
@@ -145,10 +144,9 @@ int h5_header_create(struct h5_file *file, const struct h5_new_message *messages
 int h5_header_free(struct h5_file *file, uint64_t address)
 {
 	struct h5_header header;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_header_load(file, address, &header);
 	if (!rc) {
 		for (unsigned i = 0; i < header.chunk_count; i++)

@@ -67,10 +67,9 @@ static int patch_cell(struct h5_file *file, const struct h5_header *header, cons
 static int patch(struct h5_file *file, uint64_t address, const struct h5_header *header,
 		 const struct h5_message *message, const uint8_t *body, unsigned stage)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
 	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 	if (!rc)

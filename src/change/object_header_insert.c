@@ -167,10 +167,9 @@ static int make_change(struct h5_file *file, uint64_t address, const struct h5_m
 		       const struct h5_new_message *new, unsigned stage)
 {
 	bool marks;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	if (!stage)
 		stage = h5_header_stage(new ? new->type : old->type, new);
 	rc = change_header(file, address, old, new, stage, &marks);
@@ -231,10 +230,9 @@ static int patch_references(struct h5_file *file, uint64_t address, uint32_t cou
 			    bool marks)
 {
 	uint8_t field[4];
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	h5_uint_to(field, count, sizeof field);
 	rc = touch(file, address);
 	if (!rc)

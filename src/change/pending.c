@@ -440,21 +440,24 @@ void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n)
 
 /* ---- units of change ---- */
 
-int h5_unit_begin(struct h5_file *file)
+void h5_unit_begin(struct h5_file *file)
 {
-	struct h5_tx *tx;
-	int rc = h5_tx_of(file, &tx);
+	struct h5_tx *tx = h5_tx_find(file);
 
-	if (!rc && !tx->unit.depth++)
+	if (tx && !tx->unit.depth++)
 		tx->unit.number++;
-	return rc;
 }
 
 int h5_unit_save(struct h5_file *file, void *data, size_t n)
 {
-	struct h5_tx_unit *unit = &h5_tx_find(file)->unit;
 	struct h5_tx_saved *saved;
+	struct h5_tx_unit *unit;
+	struct h5_tx *tx;
+	int rc = h5_tx_of(file, &tx);
 
+	if (rc)
+		return rc;
+	unit = &tx->unit;
 	assert(unit->depth);
 	saved = malloc(sizeof *saved + n);
 	if (!saved)
@@ -470,9 +473,9 @@ int h5_unit_save(struct h5_file *file, void *data, size_t n)
 void h5_unit_unsave(struct h5_file *file, const void *data, size_t n)
 {
 	struct h5_tx *tx = h5_tx_find(file);
-	struct h5_tx_saved **next = &tx->unit.saved;
+	struct h5_tx_saved **next = tx ? &tx->unit.saved : NULL;
 
-	while (*next) {
+	while (next && *next) {
 		struct h5_tx_saved *saved = *next;
 		size_t at = (size_t)((const uint8_t *)saved->data - (const uint8_t *)data);
 
@@ -487,17 +490,21 @@ void h5_unit_unsave(struct h5_file *file, const void *data, size_t n)
 
 void h5_unit_hasten(struct h5_file *file, unsigned stage)
 {
-	struct h5_tx_unit *unit = &h5_tx_find(file)->unit;
+	struct h5_tx *tx = h5_tx_find(file);
 
-	assert(unit->depth);
-	unit->latest = stage;
+	if (!tx)
+		return;
+	assert(tx->unit.depth);
+	tx->unit.latest = stage;
 }
 
 int h5_unit_leave(struct h5_file *file, uint64_t group)
 {
-	struct h5_tx *tx = h5_tx_find(file);
-	int rc = 0;
+	struct h5_tx *tx;
+	int rc = h5_tx_of(file, &tx);
 
+	if (rc)
+		return rc;
 	assert(tx->unit.depth);
 	if (h5_extents_has(&tx->left, group))
 		return 0;
@@ -572,6 +579,10 @@ int h5_unit_end(struct h5_file *file, int rc)
 {
 	struct h5_tx *tx = h5_tx_find(file);
 
+	if (!rc)
+		rc = h5_tx_of(file, &tx);
+	if (!tx)
+		return rc;
 	assert(tx->unit.depth);
 	assert(rc || !tx->unit.failed);
 	if (!rc)

@@ -131,8 +131,8 @@ int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size
  * failing unit does not undo what h5_tx_write(), h5_tx_cover() and h5_tx_uncover() did to space that was
  * there before. */
 
-/* Begins a unit. -EROFS: the file takes no changes; there is nothing to end. */
-int h5_unit_begin(struct h5_file *file);
+/* Begins a unit, which must be ended. */
+void h5_unit_begin(struct h5_file *file);
 /* If the unit fails, the n bytes of memory at `data` become again what they are now: for the decoded header
  * of an index. They outlive the outermost unit, or else h5_unit_unsave() is called before they go. */
 int h5_unit_save(struct h5_file *file, void *data, size_t n);
@@ -147,7 +147,8 @@ void h5_unit_hasten(struct h5_file *file, unsigned stage);
  * other name. So until the next commit all that changes in the group shows at H5_STAGE_UNNAME, or later; also
  * what has changed already. -ENOMEM. */
 int h5_unit_leave(struct h5_file *file, uint64_t group);
-/* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. */
+/* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. -EROFS: the file
+ * takes no changes. */
 int h5_unit_end(struct h5_file *file, int rc);
 
 /* Forgets what is cached under the address: for those whose change makes something decoded stale (a dataset,

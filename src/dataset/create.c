@@ -438,10 +438,9 @@ int h5_dataset_define(struct h5_file *file, uint64_t address, const struct h5_ne
 	struct messages m;
 	int rc = begin(&m, file, how);
 
-	if (!rc)
-		rc = h5_unit_begin(file);
 	if (rc)
 		return end(&m, rc);
+	h5_unit_begin(file);
 	if (!h5_tx_is_new(file, address))
 		rc = h5_tx_touch(file, address);
 	if (!rc)

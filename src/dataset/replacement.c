@@ -317,10 +317,9 @@ int h5_replacement_finish_with(struct h5_replacement *r, int (*also)(void *arg),
 		rc = h5_dataset_writer_settle(other);
 	if (!rc)
 		rc = h5_dataset_writer_settle(writer);
-	if (!rc)
-		rc = h5_unit_begin(writer->file);
 	if (rc)
 		return rc;
+	h5_unit_begin(writer->file);
 	rc = switch_layout(r);
 	if (!rc && also)
 		rc = also(arg);

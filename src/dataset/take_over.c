@@ -55,14 +55,12 @@ static int move(const struct h5_dataset *to, const struct h5_dataset *from)
 
 static int take_over(const struct h5_dataset *to, const struct h5_dataset *from)
 {
-	int rc;
-
 	if (to->external || to->ops->is_elsewhere)
 		return h5_fail(-EPERM, to->address, "its data are elsewhere");
 	h5_dataset_writer_drop(to->file, to->address);
 	h5_dataset_writer_drop(to->file, from->address);
-	rc = h5_unit_begin(to->file);
-	return rc ? rc : h5_unit_end(to->file, move(to, from));
+	h5_unit_begin(to->file);
+	return h5_unit_end(to->file, move(to, from));
 }
 
 int h5_dataset_take_over(struct h5_file *file, uint64_t to, uint64_t from)

@@ -234,8 +234,8 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 	/* Padding may follow the elements. */
 	if (n > new.size - at)
 		rc = h5_fail(-EINVAL, object, "attribute %s has fewer than %zu bytes", name, n);
-	else
-		rc = h5_unit_begin(file);
+	if (!rc)
+		h5_unit_begin(file);
 	if (!rc && is_shared) {
 		memcpy(message + at, data, n);
 		rc = h5_unit_end(file, update_shared(file, object, name,
@@ -359,9 +359,8 @@ int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
 
 	if (rc)
 		return rc == -ENOENT ? -ENODATA : rc;
-	rc = h5_unit_begin(file);
-	if (!rc)
-		rc = h5_unit_end(file, remove_attribute(file, object, name, &uses));
+	h5_unit_begin(file);
+	rc = h5_unit_end(file, remove_attribute(file, object, name, &uses));
 	release_uses(&uses);
 	return rc;
 }
@@ -386,9 +385,8 @@ int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name
 
 	if (rc)
 		return rc == -ENOENT ? -ENODATA : rc;
-	rc = h5_unit_begin(file);
-	if (!rc)
-		rc = h5_unit_end(file, replace_attribute(file, object, name, type, space, data, &before));
+	h5_unit_begin(file);
+	rc = h5_unit_end(file, replace_attribute(file, object, name, type, space, data, &before));
 	release_uses(&before);
 	return rc;
 }

@@ -237,10 +237,9 @@ static int settle_removed(struct heap_edit *edit)
 /* Begins the unit of a change of the heap. On failure there is nothing to end. */
 static int edit_begin(struct heap_edit *edit, struct h5_file *file, uint64_t address)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_heap_change_load(&edit->table, file, address);
 	if (!rc)
 		rc = h5_heap_space_load(file, &edit->table.heap, &edit->space);
@@ -397,11 +396,10 @@ int h5_fractal_heap_replace(struct h5_file *file, uint64_t heap, const uint8_t *
 {
 	struct h5_fractal_heap_id id;
 	struct heap_edit edit;
-	int rc = h5_unit_begin(file);
+	int rc;
 
 	*replaced = false;
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	/* The free space does not change. */
 	edit.space = (struct h5_heap_space){.file = file};
 	rc = h5_heap_change_load(&edit.table, file, heap);
@@ -488,9 +486,6 @@ int h5_fractal_heap_create(struct h5_file *file, const struct h5_fractal_heap_pa
 
 int h5_fractal_heap_free(struct h5_file *file, uint64_t heap)
 {
-	int rc = h5_unit_begin(file);
-
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	return h5_unit_end(file, h5_fractal_heap_extents(file, heap, h5_tx_free_extent, file));
 }

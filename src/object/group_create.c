@@ -194,10 +194,9 @@ static int renew(struct renewal *r)
 int h5_group_renew(struct h5_file *file, uint64_t address)
 {
 	struct renewal r = {.file = file, .address = address, .info = no_links(&(struct h5_new_group){0})};
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_unit_end(file, renew(&r));
 	h5_unit_unsave(file, &r, sizeof r);
 	h5_header_release(&r.header);

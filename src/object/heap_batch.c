@@ -280,9 +280,7 @@ int h5_heap_batch_flush(struct h5_heap_batch *batch)
 
 	if (!batch->count)
 		return 0;
-	rc = h5_unit_begin(batch->file);
-	if (rc)
-		return rc;
+	h5_unit_begin(batch->file);
 	rc = h5_unit_end(batch->file, flush_all(batch));
 	if (rc)
 		return rc;

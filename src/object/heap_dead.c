@@ -95,10 +95,9 @@ static int give_up(void *arg, uint64_t address, const struct h5_heap_objects *ob
 int h5_heap_dead_give_up(struct h5_heap_dead *dead, h5_extent_visit *visit, void *arg)
 {
 	struct giving g = {.file = dead->file, .changes = CHANGES_MOST, .visit = visit, .arg = arg};
-	int rc;
 
 	if (h5_heap_dead_is_empty(dead) || h5_tx_is_swmr(dead->file))
 		return 0;
-	rc = h5_unit_begin(dead->file);
-	return rc ? rc : h5_unit_end(dead->file, h5_heap_set_each(&dead->set, give_up, &g));
+	h5_unit_begin(dead->file);
+	return h5_unit_end(dead->file, h5_heap_set_each(&dead->set, give_up, &g));
 }

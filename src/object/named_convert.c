@@ -153,10 +153,9 @@ int h5_named_make_dense(struct h5_file *file, uint64_t object, const struct h5_n
 			const struct h5_message *old, const struct h5_new_named *message, int64_t order)
 {
 	struct conversion c = {.file = file, .address = object, .kind = message->kind, .info = *info};
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_unit_end(file, convert(&c, old, message, order));
 	h5_unit_unsave(file, &c, sizeof c);
 	h5_header_release(&c.header);

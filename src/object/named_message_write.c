@@ -41,10 +41,9 @@ static struct h5_named_info info_of(const struct change *change)
 static int begin(struct change *change, struct h5_file *file, uint64_t address, enum h5_named_kind kind)
 {
 	const struct h5_object *object;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	*change = (struct change){.file = file, .address = address, .kind = kind};
 	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
 	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);

@@ -171,10 +171,9 @@ static struct order_search order_search(const struct kind *kind, int64_t order)
 int h5_named_index_create(struct h5_file *file, enum h5_named_kind kind, bool by_order,
 			  struct h5_named_info *info)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_unit_save(file, info, sizeof *info);
 	info->order_index = H5_UNDEF;
 	if (!rc)
@@ -241,10 +240,9 @@ static int set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_in
 /* Begins the unit of a change of both indexes. On failure there is nothing to end. */
 static int begin_change(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_unit_save(file, info, sizeof *info);
 	if (!rc)
 		rc = move_trees(file, &kinds[kind], info);
@@ -343,10 +341,9 @@ static int check_own(struct h5_file *file, enum h5_named_kind kind, const struct
 
 int h5_named_index_free(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_unit_save(file, info, sizeof *info);
 	if (!rc)
 		rc = check_own(file, kind, info);

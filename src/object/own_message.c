@@ -70,9 +70,8 @@ int h5_own_message(struct h5_file *file, uint64_t address, enum h5_message_type 
 		return rc;
 	message = h5_header_find(&header, type);
 	if (message && message->flags & (H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED)) {
-		rc = h5_unit_begin(file);
-		if (!rc)
-			rc = h5_unit_end(file, make_own(file, address, message));
+		h5_unit_begin(file);
+		rc = h5_unit_end(file, make_own(file, address, message));
 	}
 	h5_header_release(&header);
 	return rc;
@@ -81,10 +80,9 @@ int h5_own_message(struct h5_file *file, uint64_t address, enum h5_message_type 
 int h5_own_message_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
 			  h5_message_update *update, const void *arg)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_own_message(file, address, type);
 	if (!rc)
 		rc = h5_header_update(file, address, type, update, arg);

@@ -402,9 +402,7 @@ static int drop(struct h5_file *file, uint64_t header, bool header_goes, const s
 		if (count)
 			memcpy(d.uses, uses, count * sizeof *uses);
 		d.count = count;
-		rc = h5_unit_begin(file);
-	}
-	if (!rc) {
+		h5_unit_begin(file);
 		rc = drop_all(&d);
 		rc = h5_unit_end(file, rc ? rc : drop_types(&d, drop_type, arg));
 	}

@@ -485,10 +485,9 @@ static void gather(struct change *c)
 static int change_apply(struct change *c, const struct order *order)
 {
 	const struct h5_link *link = order->link;
-	int rc = h5_unit_begin(c->file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(c->file);
 	rc = h5_unit_save(c->file, c->table, sizeof *c->table);
 	c->tree.stage = link ? H5_STAGE_NAME : H5_STAGE_UNNAME;
 	if (order->at_root)
@@ -538,10 +537,9 @@ int h5_symbol_table_rename(struct h5_file *file, struct h5_symbol_table *table, 
 {
 	const struct order insert = {as->name, as->name_size, as, false, true},
 			   remove = {name, size, NULL, true, true};
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = change_entry(file, table, &insert);
 	if (!rc)
 		rc = change_entry(file, table, &remove);
@@ -565,10 +563,9 @@ static int create_tree(struct h5_file *file, uint64_t *root)
 
 int h5_symbol_table_create(struct h5_file *file, struct h5_symbol_table *table)
 {
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = create_tree(file, &table->btree);
 	if (!rc)
 		rc = h5_local_heap_create(file, HEAP_SIZE, &table->heap);
@@ -577,9 +574,6 @@ int h5_symbol_table_create(struct h5_file *file, struct h5_symbol_table *table)
 
 int h5_symbol_table_free(struct h5_file *file, const struct h5_symbol_table *table)
 {
-	int rc = h5_unit_begin(file);
-
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	return h5_unit_end(file, h5_symbol_table_extents(file, table, h5_tx_free_extent, file));
 }

@@ -239,10 +239,9 @@ static int create(const struct setting *set, enum h5_attribute_form form)
 static int set_attribute(const struct setting *set, enum h5_attribute_form form, bool may_create, int flags)
 {
 	struct h5_file *file = set->vfs->file;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = set_found(set, form, flags);
 	if (rc == -ENODATA && (may_create || form == H5_ATTRIBUTE_TYPE) && !(flags & XATTR_REPLACE))
 		rc = create(set, form);

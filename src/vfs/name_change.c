@@ -276,10 +276,9 @@ static int make_group(const struct h5_naming *name, struct h5_node **node)
 int h5_naming_make_found(struct h5_naming *name, h5_naming_maker *maker, h5_naming_user *user, void *arg,
 			 struct h5_vfs_entry *entry)
 {
-	int rc = h5_unit_begin(name->vfs->file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(name->vfs->file);
 	rc = maker(name, &entry->node);
 	if (!rc)
 		rc = h5_naming_reply(name, entry);
@@ -351,10 +350,9 @@ static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_
 
 	if (!h5_tx_is_new(vfs->file, address))
 		rc = h5_naming_order(vfs, &(struct h5_naming_plan){.to = name->directory, .more = address});
-	if (!rc)
-		rc = h5_unit_begin(vfs->file);
 	if (rc)
 		return rc;
+	h5_unit_begin(vfs->file);
 	rc = h5_object_add_name(vfs->file, address);
 	if (!rc)
 		rc = h5_naming_insert_object(name, address, of->entity.kind, &entry->node);
@@ -394,10 +392,9 @@ static int remove_found(struct h5_naming *name)
 	int rc = h5_naming_order(
 		vfs, &(struct h5_naming_plan){.from = directory, .less = h5_naming_counted(name)});
 
-	if (!rc)
-		rc = h5_unit_begin(vfs->file);
 	if (rc)
 		return rc;
+	h5_unit_begin(vfs->file);
 	rc = h5_naming_remove(name);
 	if (!rc)
 		rc = h5_naming_drop(name, &object);

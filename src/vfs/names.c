@@ -140,10 +140,9 @@ static int remove_help(struct h5_vfs *vfs, const struct h5_help_name *help)
 {
 	struct h5_file *file = vfs->file;
 	bool last;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_group_remove(file, help->group, help->name, strlen(help->name));
 	if (!rc && help->object != H5_UNDEF)
 		rc = h5_object_drop_name(file, help->object, &last);

@@ -84,10 +84,9 @@ void h5_pending_closed(struct h5_vfs *vfs, uint64_t address)
 /* If that fails, the commit has the name. */
 static bool hide(struct h5_vfs *vfs, const struct h5_pending *file)
 {
-	int rc = h5_unit_begin(vfs->file);
+	int rc;
 
-	if (rc)
-		return false;
+	h5_unit_begin(vfs->file);
 	/* No commit has had the name, so its cells need not come after those of other names. */
 	h5_unit_hasten(vfs->file, H5_STAGE_NAME);
 	rc = h5_group_remove(vfs->file, file->group, file->name, file->name_size);
@@ -110,10 +109,9 @@ static int insert(struct h5_vfs *vfs, const struct h5_pending *file)
 				     .address = file->address,
 				     .name = file->name,
 				     .name_size = file->name_size};
-	int rc = h5_unit_begin(vfs->file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(vfs->file);
 	rc = h5_group_insert(vfs->file, file->group, &link);
 	return h5_unit_end(vfs->file, rc);
 }

@@ -200,10 +200,9 @@ static int move(struct renaming *r)
 					    .less = h5_naming_counted(&r->to)};
 	int rc = h5_naming_order(r->vfs, &plan);
 
-	if (!rc)
-		rc = h5_unit_begin(r->vfs->file);
 	if (rc)
 		return rc;
+	h5_unit_begin(r->vfs->file);
 	if (leaves_group(r))
 		rc = h5_unit_leave(r->vfs->file, group_of(&r->from));
 	rc = h5_unit_end(r->vfs->file, rc ? rc : change_links(r));
@@ -324,10 +323,9 @@ int h5_naming_put_back(struct h5_vfs *vfs, struct h5_node *parent, const char *n
 static int add_help(struct renaming *r, const struct h5_link *help)
 {
 	struct h5_file *file = r->vfs->file;
-	int rc = h5_unit_begin(file);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	if (help->type == H5_LINK_HARD)
 		rc = h5_object_add_name(file, help->address);
 	if (!rc)
@@ -339,10 +337,9 @@ static int exchange_links(struct renaming *r)
 {
 	const struct h5_link there = link_as(&r->from, &r->to), here = link_as(&r->to, &r->from);
 	struct h5_file *file = r->vfs->file;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(file);
 	rc = h5_group_change(file, group_of(&r->from), &here);
 	if (!rc)
 		rc = h5_group_change(file, group_of(&r->to), &there);

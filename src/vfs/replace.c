@@ -118,9 +118,10 @@ static bool is_replaceable(const struct h5_dataset_writer *writer)
 
 static int run_alone(struct h5_file *file, const struct h5_also *also)
 {
-	int rc = also->run ? h5_unit_begin(file) : 0;
-
-	return rc || !also->run ? rc : h5_unit_end(file, also->run(also->arg));
+	if (!also->run)
+		return 0;
+	h5_unit_begin(file);
+	return h5_unit_end(file, also->run(also->arg));
 }
 
 static int replace_bytes(struct h5_vfs *vfs, const struct h5_dataset *from, const struct h5_view_input *input,

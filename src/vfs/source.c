@@ -327,9 +327,8 @@ static int insert(struct h5_source *source)
 	name.note = h5_names_note(directory, text);
 	if (!name.note)
 		return -ENOMEM;
-	rc = h5_unit_begin(vfs->file);
-	if (!rc)
-		rc = h5_unit_end(vfs->file, h5_naming_insert(&name, link));
+	h5_unit_begin(vfs->file);
+	rc = h5_unit_end(vfs->file, h5_naming_insert(&name, link));
 	if (!rc) {
 		h5_naming_changed(&name, 1);
 		h5_names_tell(vfs, directory, text);

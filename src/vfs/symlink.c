@@ -162,12 +162,9 @@ static int insert(const struct h5_naming *name, const struct h5_link *link, stru
 		  struct h5_vfs_entry *entry)
 {
 	struct h5_file *file = name->vfs->file;
-	int rc = h5_unit_begin(file);
+	int rc;
 
-	if (rc) {
-		h5_entity_release(entity);
-		return rc;
-	}
+	h5_unit_begin(file);
 	rc = h5_naming_insert(name, *link);
 	if (!rc)
 		rc = h5_node_get(name->vfs, name->directory, name->text, entity, &entry->node);

@@ -108,26 +108,26 @@ int heap_scene_set(struct heap_scene *s, unsigned i, const void *bytes, size_t n
 	const struct h5_heap_mark mark = h5_heap_batch_mark(&s->batch);
 	uint64_t address = 0;
 	uint32_t index = 0;
-	int rc = s->batched && n ? heap_scene_put(s, bytes, n, &address, &index) : 0, unit;
+	int rc = s->batched && n ? heap_scene_put(s, bytes, n, &address, &index) : 0;
 
 	if (rc)
 		h5_heap_batch_back(&s->batch, &mark);
 	if (rc)
 		return rc;
-	unit = h5_unit_begin(s->scratch.file);
-	if (!unit && n && !s->batched)
+	h5_unit_begin(s->scratch.file);
+	if (n && !s->batched)
 		rc = heap_scene_put(s, bytes, n, &address, &index);
-	if (!unit && !rc)
+	if (!rc)
 		rc = h5_file_read(s->scratch.file, heap_scene_element_at(s, i), old, sizeof old);
 	h5_uint_to(element, i < COUNT ? n : n / 4, 4);
 	h5_uint_to(element + 4, address, 8);
 	h5_uint_to(element + 12, index, 4);
-	if (!rc && !unit)
+	if (!rc)
 		rc = h5_tx_patch(s->scratch.file, heap_scene_element_at(s, i), element, sizeof element,
 				 H5_STAGE_OBJECT);
-	if (!rc && !unit && !s->batched)
+	if (!rc && !s->batched)
 		rc = heap_scene_give_up(s, old);
-	rc = unit ? unit : h5_unit_end(s->scratch.file, rc);
+	rc = h5_unit_end(s->scratch.file, rc);
 	if (rc && s->batched)
 		h5_heap_batch_back(&s->batch, &mark);
 	return rc;

@@ -82,10 +82,9 @@ int removal_remove(struct removal_scene *s, const char *path)
 	bool last;
 	int rc = look_up(s, path, strlen(path), &address);
 
-	if (!rc)
-		rc = h5_unit_begin(file);
 	if (rc)
 		return rc;
+	h5_unit_begin(file);
 	rc = removal_unlink(s, path);
 	if (!rc)
 		rc = h5_object_drop_name(file, address, &last);

@@ -28,7 +28,7 @@ START_TEST(stages_stay)
 		s.file = scratch.file;
 		SUCCEEDS(scene_patch(&s, AT, 1, 10, H5_STAGE_OBJECT));
 		SUCCEEDS(scene_patch(&s, AT + 100, 1, 10, H5_STAGE_INDEX));
-		SUCCEEDS(h5_unit_begin(s.file));
+		h5_unit_begin(s.file);
 		SUCCEEDS(scene_patch(&s, AT, 2, 10, H5_STAGE_BLOCK));
 		ck_assert_int_eq(h5_unit_end(s.file, -fails), -fails);
 		SUCCEEDS(h5_tx_commit(s.file));
@@ -89,7 +89,7 @@ START_TEST(the_journal_follows)
 
 		scene_init(&s);
 		before = write_raw(s.file, MUCH_RAW);
-		SUCCEEDS(h5_unit_begin(s.file));
+		h5_unit_begin(s.file);
 		h5_tx_free(s.file, before, MUCH_RAW);
 		much = write_raw(s.file, MUCH_RAW);
 		little = write_raw(s.file, CHUNK);
@@ -122,7 +122,7 @@ START_TEST(a_failed_sync_takes_all)
 	SUCCEEDS(h5_tx_commit(s.file));
 	SUCCEEDS(scene_patch(&s, AT, 2, 10, H5_STAGE_BLOCK));
 	put = scene_new_block(s.file, 3);
-	SUCCEEDS(h5_unit_begin(s.file));
+	h5_unit_begin(s.file);
 	SUCCEEDS(h5_unit_save(s.file, &s.known, sizeof s.known));
 	s.known.changes++;
 	SUCCEEDS(scene_patch(&s, AT, 4, 10, H5_STAGE_BLOCK));
@@ -135,7 +135,8 @@ START_TEST(a_failed_sync_takes_all)
 	scene_check_bytes(&s, AT, 1, 10);
 	ck_assert_uint_eq(s.known.changes, 0);
 	ck_assert(!h5_tx_is_writable(s.file));
-	ck_assert_int_eq(h5_unit_begin(s.file), -EROFS);
+	h5_unit_begin(s.file);
+	ck_assert_int_eq(h5_unit_end(s.file, 0), -EROFS);
 	scratch_release(&scratch);
 	fault_io_release(&fault);
 }
@@ -175,7 +176,7 @@ START_TEST(caches_follow)
 		scene_init(&s);
 		ck_assert_uint_eq(decoded(s.file, AT + 100), 1);
 		ck_assert_uint_eq(decoded(s.file, s.put), 3);
-		SUCCEEDS(h5_unit_begin(s.file));
+		h5_unit_begin(s.file);
 		SUCCEEDS(scene_patch(&s, AT + 100, 55, 10, H5_STAGE_BLOCK));
 		SUCCEEDS(scene_patch(&s, s.put, 56, 10, H5_STAGE_BLOCK));
 		ck_assert_uint_eq(decoded(s.file, AT + 100), 55);
@@ -214,7 +215,7 @@ START_TEST(blocks_are_written_meanwhile)
 	scene_init(&s);
 	flush(s.file);
 	late = scene_new_block(s.file, 77);
-	SUCCEEDS(h5_unit_begin(s.file));
+	h5_unit_begin(s.file);
 	SUCCEEDS(scene_patch(&s, s.put, 33, BLOCK, H5_STAGE_BLOCK)); /* it is in the file already */
 	SUCCEEDS(scene_patch(&s, late, 34, BLOCK, H5_STAGE_BLOCK));  /* this one is not */
 	flush(s.file);

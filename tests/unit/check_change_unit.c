@@ -85,10 +85,9 @@ static int known_changes(struct scene *s)
 
 static int inner_unit(struct scene *s)
 {
-	int rc = h5_unit_begin(s->file);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(s->file);
 	rc = known_changes(s);
 	if (!rc)
 		rc = same_patch(s);
@@ -97,10 +96,9 @@ static int inner_unit(struct scene *s)
 
 static int failing_inner_unit(struct scene *s)
 {
-	int rc = h5_unit_begin(s->file);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(s->file);
 	rc = inner_patch(s);
 	return h5_unit_end(s->file, rc || s->step != s->fail ? rc : -ENOSPC);
 }
@@ -128,10 +126,9 @@ static int take_steps(struct scene *s)
 
 static int change(struct scene *s)
 {
-	int rc = h5_unit_begin(s->file);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	h5_unit_begin(s->file);
 	s->in_unit = true;
 	rc = take_steps(s);
 	return h5_unit_end(s->file, rc);
@@ -275,9 +272,9 @@ START_TEST(what_is_not_saved_any_more)
 	struct scene s;
 
 	scene_init(&s);
-	SUCCEEDS(h5_unit_begin(s.file));
+	h5_unit_begin(s.file);
 	SUCCEEDS(h5_unit_save(s.file, &memory.before, sizeof memory.before));
-	SUCCEEDS(h5_unit_begin(s.file));
+	h5_unit_begin(s.file);
 	SUCCEEDS(h5_unit_save(s.file, &memory.inside, sizeof memory.inside));
 	SUCCEEDS(h5_unit_save(s.file, &memory.inside[1], sizeof memory.inside[1]));
 	SUCCEEDS(h5_unit_save(s.file, &memory.behind, sizeof memory.behind));
@@ -355,7 +352,8 @@ START_TEST(a_file_for_reading_has_none)
 	scratch_init(&scratch, "dataset_latest.h5");
 	scratch.options.writable = false;
 	scratch_open(&scratch);
-	ck_assert_int_eq(h5_unit_begin(scratch.file), -EROFS);
+	h5_unit_begin(scratch.file);
+	ck_assert_int_eq(h5_unit_end(scratch.file, 0), -EROFS);
 	scratch_release(&scratch);
 }
 END_TEST

@@ -265,7 +265,7 @@ START_TEST(what_is_refused)
 	struct h5_link none = {.name = "none", .name_size = 4, .address = m->targets[0]};
 
 	memset(long_text, 'x', sizeof long_text);
-	SUCCEEDS(h5_unit_begin(m->file));
+	h5_unit_begin(m->file);
 	for (unsigned i = 0; i < sizeof refusals / sizeof *refusals; i++)
 		ck_assert_int_eq(h5_group_insert(m->file, m->group, &refusals[i].link), refusals[i].rc);
 	ck_assert_int_eq(h5_group_change(m->file, m->group, &none), -ENOENT);

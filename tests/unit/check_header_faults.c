@@ -18,7 +18,7 @@ static unsigned fail_allocations(struct scratch *s, const struct header_model *m
 	for (unsigned long n = 1; fired; n++) {
 		int rc;
 
-		SUCCEEDS(h5_unit_begin(s->file));
+		h5_unit_begin(s->file);
 		fault_alloc_arm(n);
 		fault_alloc_count(true);
 		rc = header_apply(s, model, kind, a);
@@ -157,7 +157,7 @@ START_TEST(damaged_headers)
 		struct h5_header h;
 		int rc;
 
-		SUCCEEDS(h5_unit_begin(scene.s.file));
+		h5_unit_begin(scene.s.file);
 		damage(&scene, m->address);
 		rc = header_apply(&scene.s, m, HEADER_INSERT, &a);
 		if (!rc)

@@ -164,7 +164,7 @@ START_TEST(a_unit_that_failed_leaves_the_end)
 	off_t size = file_size();
 	uint64_t address;
 
-	ck_assert_int_eq(h5_unit_begin(file), 0);
+	h5_unit_begin(file);
 	ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_METADATA, sizeof bytes, &address), 0);
 	ck_assert_int_eq(h5_tx_put(file, address, bytes, sizeof bytes), 0);
 	ck_assert_int_eq(h5_unit_end(file, -ENOSPC), -ENOSPC);

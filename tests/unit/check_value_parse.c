@@ -406,9 +406,9 @@ START_TEST(every_allocation_can_fail)
 	value_scene_begin(&s);
 	for (unsigned long n = 1; fired; n++) {
 		uint8_t data[16] = {0};
-		int rc = h5_unit_begin(s.scratch.file);
+		int rc;
 
-		ck_assert_int_eq(rc, 0);
+		h5_unit_begin(s.scratch.file);
 		fault_alloc_arm(n);
 		fault_alloc_count(true);
 		rc = h5_value_parse(&s.parser, &t, &scalar, json, sizeof json - 1, NULL, data);
