@@ -34,12 +34,13 @@ libh5fs_a_SOURCES += \
 	src/change/open.c \
 	src/change/open.h \
 	src/change/participants.c \
-	src/change/pending.c \
+	src/change/patches.c \
 	src/change/private.h \
 	src/change/recovery.c \
 	src/change/space.c \
 	src/change/space.h \
 	src/change/transaction.c \
 	src/change/transaction.h \
+	src/change/unit.c \
 	src/change/watch.c \
 	src/change/watch.h

@@ -1,7 +1,7 @@
 /* What the files of the transaction share. From the ground up: watch.c tells watchers that others give up the
- * space they watch, journal.c writes the record of a commit, pending.c holds pending changes and takes them
- * back, commit.c commits them, transaction.c accepts them, give_back.c gives unused space back, open.c opens
- * a file for changes. */
+ * space they watch, journal.c writes the record of a commit, patches.c holds pending changes, unit.c takes
+ * them back if a step fails, commit.c commits them, transaction.c accepts them, give_back.c gives unused
+ * space back, open.c opens a file for changes. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -133,10 +133,15 @@ void h5_tx_forget_hashes(struct h5_tx *tx);
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
 
-/* ---- pending.c ---- */
+/* ---- unit.c ---- */
 
 /* -EROFS: the file takes no changes. */
 int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
+
+/* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
+void h5_tx_empty_unit(struct h5_tx *tx);
+
+/* ---- patches.c ---- */
 
 /* Adds a pending patch, or (`fresh`) a new block. Patches that it overlaps become a part of it. */
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
@@ -145,8 +150,14 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
  * allocated, wait for its end. */
 int h5_tx_flush(struct h5_tx *tx);
 void h5_tx_drop_all(struct h5_tx *tx);
-/* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
-void h5_tx_empty_unit(struct h5_tx *tx);
+/* Forgets patches inside the range. */
+void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
+/* What the patches of an object show waits for the names in other groups: h5_unit_leave(). -ENOMEM. */
+int h5_tx_delay_patches(struct h5_tx *tx, uint64_t object);
+/* The open unit ends well: its patches stay. */
+void h5_tx_keep_patches(struct h5_tx *tx);
+/* The open unit fails: the patches become what they were before it. Takes no memory. */
+void h5_tx_restore_patches(struct h5_tx *tx);
 
 /* ---- commit.c ---- */
 

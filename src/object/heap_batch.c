@@ -126,11 +126,11 @@ static struct h5_writer writer_at(const struct h5_heap_batch *batch, const struc
 			      sb->size_of_lengths);
 }
 
-/* Encodes an object at the end of the block, which has room for it. */
+/* Encodes an object at the end of the block, where it takes so much room. */
 static void add_object(const struct h5_heap_batch *batch, struct h5_heap_block *block, const void *data,
-		       size_t n)
+		       size_t n, uint64_t room)
 {
-	const uint64_t end = block->used + h5_global_heap_room(lengths_of(batch), n);
+	const uint64_t end = block->used + room;
 	struct h5_writer w = writer_at(batch, block, block->used, end);
 
 	h5_global_heap_encode_object(&w, ++block->index, data, n);
@@ -158,7 +158,7 @@ static int put_to_batch(struct h5_heap_sink *sink, const void *data, size_t n, u
 	rc = reserve(batch, block, block->used + room);
 	if (rc)
 		return rc;
-	add_object(batch, block, data, n);
+	add_object(batch, block, data, n, room);
 	*address = block->address;
 	*index = block->index;
 	return 0;

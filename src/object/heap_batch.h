@@ -56,6 +56,7 @@ static inline struct h5_heap_mark h5_heap_batch_mark(const struct h5_heap_batch 
 				     .index = open ? open->index : 0,
 				     .next_size = batch->next_size};
 }
+
 /* Drops the objects that were put since the mark, to which nothing may refer; also after a put has failed.
  * The batch has not been flushed since. */
 void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *mark);

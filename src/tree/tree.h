@@ -98,7 +98,7 @@ struct h5_tree_inside {
 };
 
 /* Opens the file if need be; it stays open until h5_tree_leave(). -EROFS: the node is of the folder;
- * -EBUSY: another program has the file locked; else as h5_open_file(). */
+ * -EBUSY: another program has the file locked; else as h5_open_file(). On failure *in stays as it was. */
 int h5_tree_enter(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_inside *in);
 /* Another node of the request. -EXDEV: it is not in the same file. */
 int h5_tree_enter_too(struct h5_tree *tree, struct h5_tree_node *node, const struct h5_tree_inside *in,

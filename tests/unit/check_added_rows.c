@@ -9,10 +9,10 @@
 #include <errno.h>
 
 enum {
-	ELEMENT = 16,
+	ELEMENT = 16, /* bytes */
 	CHUNK = 16 * ELEMENT,
-	GATHERED = 1 << 16
-}; /* bytes; so many of rows are stored at once */
+	GATHERED = 1 << 16, /* bytes of rows that are stored at once */
+};
 
 /* An empty dataset of strings of variable length, in chunks of so many bytes, and its writer. */
 static struct h5_dataset_writer *make(struct scratch *s, size_t chunk, uint64_t *address)
