@@ -23,8 +23,6 @@
 #define SYMLINK_MARK (UINT64_C(1) << 63)
 #define VIEW_MARK    (FOREIGN_MARK | SYMLINK_MARK)
 
-enum { KEY_MAX = 24 + 256 };
-
 /* True: parent and name make the node. (The target of an attribute's file is its name.) */
 static bool is_of_name(const struct h5_entity *entity)
 {
@@ -74,24 +72,34 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 	       VIEW_MARK;
 }
 
-static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const char *name,
-		       const struct h5_entity *entity)
+static uint64_t natural_id(const struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
+			   const struct h5_entity *entity)
 {
-	size_t n = 0, length = strlen(name);
+	if (!parent && is_of_name(entity))
+		return H5_ROOT_ID;
+	return is_of_name(entity) ? h5_number_of_name(vfs, parent, name) : h5_number_of_object(vfs, entity);
+}
 
-	key[n++] = is_of_name(entity);
-	if (key[0]) {
-		memcpy(key + n, &parent, sizeof parent);
-		n += sizeof parent;
-		memcpy(key + n, name, length);
-		return n + length;
-	}
-	memcpy(key + n, &entity->file, sizeof entity->file);
-	n += sizeof entity->file;
-	memcpy(key + n, &entity->address, sizeof entity->address);
-	n += sizeof entity->address;
-	memcpy(key + n, &entity->view, sizeof entity->view);
-	return n + sizeof entity->view;
+/* With vfs->lock. The node that the name has made. NULL: there is none. */
+static struct h5_node *find_named(const struct h5_vfs *vfs, uint64_t natural_id, const struct h5_node *parent,
+				  const char *name)
+{
+	struct h5_node *node = h5_number_first(vfs, natural_id);
+
+	while (node && (node->is_detached || node->parent != parent || (parent && strcmp(node->name, name))))
+		node = node->same;
+	return node;
+}
+
+/* With vfs->lock. The node of a file that shows the object. NULL: there is none. */
+static struct h5_node *find_file(const struct h5_vfs *vfs, uint64_t natural_id, const struct h5_entity *shows)
+{
+	struct h5_node *node = h5_number_first(vfs, natural_id);
+
+	while (node && (node->is_detached || node->parent || node->entity.file != shows->file ||
+			node->entity.address != shows->address || node->entity.view != shows->view))
+		node = node->same;
+	return node;
 }
 
 /* False: a name that has led to `a` leads to something else by now, since the file has changed. */
@@ -104,44 +112,35 @@ static bool is_same(const struct h5_entity *a, const struct h5_entity *b)
 /* Puts the node into the tables. With vfs->lock. */
 static int enter(struct h5_vfs *vfs, struct h5_node *node)
 {
-	int rc;
+	int rc = h5_number_give(vfs, node);
 
-	HASH_ADD_KEYPTR(hh, vfs->nodes, node->key, node->key_size, node);
-	if (!node->hh.tbl)
-		return -ENOMEM;
-	rc = h5_number_give(vfs, node);
-	if (rc) {
-		HASH_DEL(vfs->nodes, node);
+	if (rc)
 		return rc;
-	}
 	rc = vfs->options.writable ? h5_objects_join(vfs, node) : 0;
-	if (rc) {
-		HASH_DEL(vfs->nodes, node);
-		HASH_DELETE(by_id, vfs->by_id, node);
-	}
+	if (rc)
+		h5_number_take_back(vfs, node);
 	return rc;
 }
 
-static int node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
-		    const uint8_t *key, size_t key_size, struct h5_node **out)
+static int node_new(struct h5_vfs *vfs, uint64_t natural_id, struct h5_node *parent, const char *name,
+		    struct h5_entity *entity, struct h5_node **out)
 {
 	bool of_name = is_of_name(entity) && parent;
 	/* An object of the mounted file needs no name, since its number follows from its address. */
 	bool named = of_name || (parent && entity->file != vfs->file);
-	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
+	struct h5_node *node = calloc(1, sizeof *node + (named ? strlen(name) + 1 : 0));
 	int rc;
 
 	if (!node)
 		return -ENOMEM;
-	node->key = memcpy(node->first_key, key, key_size);
-	node->key_size = key_size;
 	if (named) {
 		node->from = parent->id;
-		node->name = strcpy((char *)node->key + key_size, name);
+		node->name = strcpy(node->first_name, name);
 	}
 	node->entity = *entity;
 	node->ino = h5_node_ino(vfs, parent, name, entity);
 	node->parent = of_name ? parent : NULL;
+	node->natural_id = natural_id;
 	rc = enter(vfs, node);
 	if (rc) {
 		free(node);
@@ -154,32 +153,21 @@ static int node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name
 	return 0;
 }
 
-/* With vfs->lock. */
-static void detach(struct h5_vfs *vfs, struct h5_node *node)
-{
-	if (node->is_detached)
-		return;
-	HASH_DEL(vfs->nodes, node);
-	DL_PREPEND(vfs->detached, node);
-	node->is_detached = true;
-}
-
 int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node)
 {
-	uint8_t key[KEY_MAX];
-	size_t key_size = make_key(key, parent, name, entity);
+	uint64_t id = natural_id(vfs, parent, name, entity);
 	struct h5_node *n;
 	int rc = 0;
 
 	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->nodes, key, key_size, n);
+	n = is_of_name(entity) ? find_named(vfs, id, parent, name) : find_file(vfs, id, entity);
 	if (n && !is_same(&n->entity, entity)) {
-		detach(vfs, n);
+		n->is_detached = true;
 		n = NULL;
 	}
 	if (!n)
-		rc = node_new(vfs, parent, name, entity, key, key_size, &n);
+		rc = node_new(vfs, id, parent, name, entity, &n);
 	if (!rc)
 		n->references++;
 	pthread_mutex_unlock(&vfs->lock);
@@ -191,32 +179,30 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 
 uint64_t h5_node_known_file(struct h5_vfs *vfs, struct h5_file *file, uint64_t address)
 {
-	const struct h5_entity entity = {.kind = H5_NODE_DATASET, .file = file, .address = address};
-	uint8_t key[KEY_MAX];
-	size_t key_size = make_key(key, NULL, "", &entity);
+	const struct h5_entity entity = {.file = file, .address = address};
 	const struct h5_node *node;
 	uint64_t ino;
 
 	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->nodes, key, key_size, node);
+	node = find_file(vfs, h5_number_of_object(vfs, &entity), &entity);
 	ino = node ? node->ino : 0;
 	pthread_mutex_unlock(&vfs->lock);
 	return ino;
 }
 
+static void free_name(struct h5_node *node)
+{
+	if (node->name != node->first_name)
+		free((char *)node->name);
+}
+
 /* Takes the node out of the tables, and frees it. True: its object is to be removed. */
 static bool node_free(struct h5_vfs *vfs, struct h5_node *node)
 {
-	bool unused;
+	bool unused = node->shown && h5_objects_leave(vfs, node);
 
-	if (node->is_detached)
-		DL_DELETE(vfs->detached, node);
-	else
-		HASH_DEL(vfs->nodes, node);
-	HASH_DELETE(by_id, vfs->by_id, node);
-	unused = node->shown && h5_objects_leave(vfs, node);
-	if (node->key != node->first_key)
-		free(node->key);
+	h5_number_take_back(vfs, node);
+	free_name(node);
 	free(node->entity.target);
 	free(node);
 	return unused;
@@ -224,12 +210,11 @@ static bool node_free(struct h5_vfs *vfs, struct h5_node *node)
 
 void h5_nodes_free(struct h5_vfs *vfs)
 {
-	struct h5_node *node, *next;
-
-	HASH_ITER(hh, vfs->nodes, node, next)
-	node_free(vfs, node);
-	DL_FOREACH_SAFE(vfs->detached, node, next)
-	node_free(vfs, node);
+	while (vfs->nodes) {
+		while (vfs->nodes->same)
+			node_free(vfs, vfs->nodes->same);
+		node_free(vfs, vfs->nodes);
+	}
 	h5_numbers_free(vfs);
 	h5_objects_free(vfs);
 }
@@ -306,13 +291,10 @@ void h5_node_share(struct h5_vfs *vfs, struct h5_node *directory, bool shared)
 
 struct h5_node *h5_node_find(struct h5_vfs *vfs, struct h5_node *directory, const char *name)
 {
-	static const struct h5_entity of_name = {.kind = H5_NODE_DIRECTORY};
-	uint8_t key[KEY_MAX];
-	size_t key_size = make_key(key, directory, name, &of_name);
 	struct h5_node *node;
 
 	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->nodes, key, key_size, node);
+	node = find_named(vfs, h5_number_of_name(vfs, directory, name), directory, name);
 	if (node)
 		node->references++;
 	pthread_mutex_unlock(&vfs->lock);
@@ -324,62 +306,47 @@ void h5_node_detach(struct h5_vfs *vfs, struct h5_node *node)
 	if (!node)
 		return;
 	pthread_mutex_lock(&vfs->lock);
-	detach(vfs, node);
+	node->is_detached = true;
 	pthread_mutex_unlock(&vfs->lock);
 }
 
 int h5_node_place_prepare(struct h5_node *parent, const char *name, struct h5_node_place *place)
 {
-	static const struct h5_entity of_name = {.kind = H5_NODE_DIRECTORY};
-	uint8_t key[KEY_MAX];
-
 	place->parent = parent;
-	place->key_size = make_key(key, parent, name, &of_name);
-	place->key = malloc(place->key_size + strlen(name) + 1);
-	if (!place->key)
-		return -ENOMEM;
-	memcpy(place->key, key, place->key_size);
-	strcpy((char *)place->key + place->key_size, name);
-	return 0;
+	place->name = strdup(name);
+	return place->name ? 0 : -ENOMEM;
 }
 
 void h5_node_place_release(struct h5_node_place *place)
 {
-	free(place->key);
-	place->key = NULL;
+	free(place->name);
+	place->name = NULL;
 }
 
 /* With vfs->lock. */
 static void take_place(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_place *place)
 {
-	if (node->key != node->first_key)
-		free(node->key);
-	node->key = place->key;
-	node->key_size = place->key_size;
-	node->name = (const char *)node->key + node->key_size;
+	free_name(node);
+	node->name = place->name;
 	node->from = place->parent->id;
 	node->parent = place->parent;
 	node->parent->references++;
 	node->moved_in = h5_objects_transaction(vfs);
-	place->key = NULL;
+	place->name = NULL;
 }
 
 void h5_node_move(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_place *place)
 {
+	uint64_t id = h5_number_of_name(vfs, place->parent, place->name);
 	struct h5_node *before = node->parent, *there;
 
 	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->nodes, place->key, place->key_size, there);
+	there = find_named(vfs, id, place->parent, place->name);
 	if (there)
-		detach(vfs, there);
-	detach(vfs, node);
-	DL_DELETE(vfs->detached, node);
-	take_place(vfs, node, place);
-	HASH_ADD_KEYPTR(hh, vfs->nodes, node->key, node->key_size, node);
-	node->is_detached = !node->hh.tbl;
+		there->is_detached = true;
 	/* Out of memory: the next look-up of the name makes another node. */
-	if (node->is_detached)
-		DL_PREPEND(vfs->detached, node);
+	node->is_detached = h5_number_change(vfs, node, id);
+	take_place(vfs, node, place);
 	pthread_mutex_unlock(&vfs->lock);
 	h5_vfs_forget(vfs, before, 1);
 }
@@ -390,7 +357,7 @@ static void lose(struct h5_vfs *vfs, struct h5_node *node, uint64_t transaction)
 	bool is_gone = node->shown && node->shown->made_in == transaction;
 
 	if (is_gone || node->moved_in == transaction)
-		detach(vfs, node);
+		node->is_detached = true;
 	if (!is_gone)
 		return;
 	h5_objects_leave(vfs, node);
@@ -399,12 +366,9 @@ static void lose(struct h5_vfs *vfs, struct h5_node *node, uint64_t transaction)
 
 void h5_nodes_lose(struct h5_vfs *vfs, uint64_t transaction)
 {
-	struct h5_node *node, *next;
-
 	pthread_mutex_lock(&vfs->lock);
-	HASH_ITER(hh, vfs->nodes, node, next)
-	lose(vfs, node, transaction);
-	DL_FOREACH(vfs->detached, node)
-	lose(vfs, node, transaction);
+	for (struct h5_node *first = vfs->nodes; first; first = first->hh.next)
+		for (struct h5_node *node = first; node; node = node->same)
+			lose(vfs, node, transaction);
 	pthread_mutex_unlock(&vfs->lock);
 }

@@ -56,19 +56,20 @@ struct h5_handle;
 struct h5_node {
 	struct h5_entity entity; /* what it shows */
 	uint64_t ino;
-	uint64_t id; /* the kernel's number for it: see node.c */
+	uint64_t natural_id;  /* vfs->lock: see node_number.c, as for the next four */
+	uint64_t id;	      /* the kernel's number for it */
+	UT_hash_handle hh;    /* vfs->lock: by natural_id, if it is the first of its list */
+	struct h5_node *same; /* vfs->lock: the next one with the same natural id */
 	uint32_t generation;
-	UT_hash_handle by_id; /* vfs->lock */
+	bool is_renumbered; /* vfs->lock */
+	bool is_detached;   /* vfs->lock: no name leads to it any more, but the kernel still has it */
+	bool is_shared;	    /* vfs->lock: it shows a group that another hard link leads to, too */
 	/* vfs->lock, and on a mount for writing vfs->write_lock, as a directory may be renamed: */
 	uint64_t from;		/* id of the directory whose entry it is, if the name made the id */
-	const char *name;	/* of that entry; behind the key. NULL: no name made the id */
+	const char *name;	/* of that entry. NULL: no name made the id */
 	struct h5_node *parent; /* referenced; NULL: the root, and files, which may have several */
 	uint64_t moved_in;	/* the transaction in which it was renamed last: h5_objects_transaction() */
 	uint64_t references;	/* vfs->lock: look-ups of the kernel, children, open files */
-	UT_hash_handle hh;	/* vfs->lock */
-	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
-	bool is_detached;
-	bool is_shared;		/* vfs->lock: it shows a group that another hard link leads to, too */
 	struct h5_shown *shown; /* vfs->lock: the object; NULL: none of the mounted file (vfs/objects.h) */
 	struct h5_node *prev_shown, *next_shown; /* vfs->lock: in shown->nodes */
 	struct h5_known_size size;		 /* vfs->lock */
@@ -81,10 +82,7 @@ struct h5_node {
 	 * kernel is told until these pages are dropped */
 	unsigned growing;
 	uint64_t told_size;
-	/* Two names with the same key have the same node: see node.c. */
-	uint8_t *key; /* and the name behind it, in first_key, or in memory of its own since it was renamed */
-	size_t key_size;
-	uint8_t first_key[];
+	char first_name[]; /* memory of the name, until it is renamed */
 };
 
 /* Finds or makes the node of a name in the parent, which leads to the entity. *node is referenced. Takes over
@@ -123,8 +121,7 @@ void h5_node_detach(struct h5_vfs *vfs, struct h5_node *node);
 /* A place for a node, to be had before the file changes. */
 struct h5_node_place {
 	struct h5_node *parent;
-	uint8_t *key; /* owned, and the name behind it */
-	size_t key_size;
+	char *name; /* owned */
 };
 
 int h5_node_place_prepare(struct h5_node *parent, const char *name, struct h5_node_place *place);

@@ -1,13 +1,18 @@
 /* The kernel's numbers for nodes.
  *
- * By its number the kernel finds a node again after it has forgotten it. An NFS server, or
- * open_by_handle_at(2), may ask for the number of a node that was forgotten long ago. So a
- * number is made from what the node is, and leads back to it:
+ * By its number, or id, the kernel finds a node again after it has forgotten it. An NFS server, or
+ * open_by_handle_at(2), may ask for the id of a node that was forgotten long ago. So each node has
+ * a natural id, which is made from what the node is, and leads back to it:
  *
  *   1	     the root
  *   DIRECT  a file whose object is in the mounted file: the object's address, and from bit 56 on the view
  *   HASHED  any other. A directory, a symlink or the file of an attribute has a hash of its name and of its
- *	     parent's number; an object of another file has a hash of that file and of its address.
+ *	     parent's id; an object of another file has a hash of that file and of its address.
+ *
+ * A node has its natural id, but for two kinds, which a table of its own has: a new node while the kernel has
+ * another one with that id, of what was there before; and a directory that was renamed, which keeps the id
+ * of a name that it had before, as the kernel keeps its inode. Nodes with the same natural id are linked, and
+ * the first of them is in the table of nodes.
  *
  * A table leads back from a hash to the parent and the name. It holds the nodes that were forgotten last. The
  * number of any older one leads nowhere until its name is looked up again.
@@ -17,8 +22,7 @@
  * another object by now, the generation differs, also if the object before was at the same address
  * (h5_objects_life()).
  *
- * A directory that is renamed keeps its node, as the kernel keeps its inode. The number of such a node is the
- * hash of a name that it had before. Once it is forgotten, that number leads nowhere. */
+ * Once a directory that was renamed is forgotten, its number leads nowhere. */
 #include "vfs/node_number.h"
 
 #include "vfs/name.h"
@@ -39,6 +43,13 @@ struct h5_remembered {
 	uint64_t id, parent;
 	UT_hash_handle hh; /* in the order in which the nodes were forgotten */
 	char name[];
+};
+
+/* A node whose id is not its natural one. */
+struct h5_renumbered {
+	uint64_t id;
+	struct h5_node *node;
+	UT_hash_handle hh;
 };
 
 /* Number of a view, from 1 on; 0: no view. */
@@ -67,8 +78,9 @@ static struct object object_of(const struct h5_entity *entity)
 	return o;
 }
 
-static uint64_t hash_name(const struct h5_vfs *vfs, uint64_t parent, const char *name)
+uint64_t h5_number_of_name(const struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
 {
+	uint64_t parent = directory->id;
 	uint8_t data[sizeof parent + H5_NAME_MAX + 1];
 	size_t length = strlen(name);
 
@@ -77,14 +89,14 @@ static uint64_t hash_name(const struct h5_vfs *vfs, uint64_t parent, const char 
 	return h5_siphash(vfs->secret, data, sizeof parent + length) | HASHED;
 }
 
-static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
+uint64_t h5_number_of_object(const struct h5_vfs *vfs, const struct h5_entity *entity)
 {
-	const struct object o = object_of(&node->entity);
+	struct object o;
 
-	if (node->parent)
-		return hash_name(vfs, node->from, node->name);
-	if (node->entity.file == vfs->file && node->entity.address <= ADDRESS)
-		return DIRECT | o.view * VIEW | node->entity.address;
+	if (entity->file == vfs->file && entity->address <= ADDRESS)
+		return DIRECT | view_number(entity->view) * VIEW | entity->address;
+	o = object_of(entity);
+	o.kind = 0; /* what is found at the address may be of another kind by now */
 	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
 }
 
@@ -108,27 +120,144 @@ static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *
 	return (uint32_t)h5_siphash(vfs->secret, &all, sizeof all);
 }
 
+/* ---- the tables ---- */
+
+struct h5_node *h5_number_first(const struct h5_vfs *vfs, uint64_t natural_id)
+{
+	struct h5_node *first;
+
+	HASH_FIND(hh, vfs->nodes, &natural_id, sizeof natural_id, first);
+	return first;
+}
+
+static struct h5_renumbered *find_renumbered(const struct h5_vfs *vfs, uint64_t id)
+{
+	struct h5_renumbered *found;
+
+	HASH_FIND(hh, vfs->renumbered, &id, sizeof id, found);
+	return found;
+}
+
 static struct h5_node *find_node(const struct h5_vfs *vfs, uint64_t id)
 {
-	struct h5_node *node;
+	struct h5_node *node = h5_number_first(vfs, id);
+	const struct h5_renumbered *renumbered;
 
-	HASH_FIND(by_id, vfs->by_id, &id, sizeof id, node);
-	return node;
+	while (node && node->id != id)
+		node = node->same;
+	if (node)
+		return node;
+	renumbered = find_renumbered(vfs, id);
+	return renumbered ? renumbered->node : NULL;
+}
+
+static int link_node(struct h5_vfs *vfs, struct h5_node *node)
+{
+	struct h5_node *first = h5_number_first(vfs, node->natural_id);
+
+	if (first) {
+		node->same = first->same;
+		first->same = node;
+		return 0;
+	}
+	HASH_ADD(hh, vfs->nodes, natural_id, sizeof node->natural_id, node);
+	return node->hh.tbl ? 0 : -ENOMEM;
+}
+
+/* Links a node where one was a moment ago. For that the table, which has the root at least, takes no memory.
+ */
+static void link_again(struct h5_vfs *vfs, struct h5_node *node)
+{
+	UT_hash_table *table = vfs->nodes->hh.tbl;
+	unsigned noexpand = table->noexpand;
+	int rc;
+
+	table->noexpand = 1;
+	rc = link_node(vfs, node);
+	table->noexpand = noexpand;
+	assert(!rc);
+	(void)rc;
+}
+
+static void unlink_node(struct h5_vfs *vfs, struct h5_node *node)
+{
+	struct h5_node *first = h5_number_first(vfs, node->natural_id);
+
+	if (node != first) {
+		LL_DELETE2(first, node, same);
+	} else {
+		HASH_DEL(vfs->nodes, node);
+		if (node->same)
+			link_again(vfs, node->same);
+	}
+	node->same = NULL;
+}
+
+static int renumber(struct h5_vfs *vfs, struct h5_node *node)
+{
+	struct h5_renumbered *new;
+
+	if (node->is_renumbered)
+		return 0;
+	new = calloc(1, sizeof *new);
+	if (!new)
+		return -ENOMEM;
+	new->id = node->id;
+	new->node = node;
+	HASH_ADD(hh, vfs->renumbered, id, sizeof new->id, new);
+	node->is_renumbered = new->hh.tbl;
+	if (!node->is_renumbered) {
+		free(new);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void forget_number(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	struct h5_renumbered *renumbered = node->is_renumbered ? find_renumbered(vfs, node->id) : NULL;
+
+	if (!renumbered)
+		return;
+	HASH_DEL(vfs->renumbered, renumbered);
+	free(renumbered);
 }
 
 int h5_number_give(struct h5_vfs *vfs, struct h5_node *node)
 {
-	if (!vfs->root) {
-		node->id = H5_ROOT_ID;
-	} else {
-		node->id = find_id(vfs, node);
-		/* The kernel still has a node of that number, of an object that was there before. */
-		while (find_node(vfs, node->id))
-			node->id = (node->id + 1) | HASHED;
+	int rc = 0;
+
+	node->id = node->natural_id;
+	/* The kernel still has a node of that number, of what was there before. */
+	while (find_node(vfs, node->id))
+		node->id = (node->id + 1) | HASHED;
+	if (node->id != H5_ROOT_ID)
 		node->generation = find_generation(vfs, node);
-	}
-	HASH_ADD(by_id, vfs->by_id, id, sizeof node->id, node);
-	return node->by_id.tbl ? 0 : -ENOMEM;
+	if (node->id != node->natural_id)
+		rc = renumber(vfs, node);
+	if (!rc)
+		rc = link_node(vfs, node);
+	if (rc)
+		forget_number(vfs, node);
+	return rc;
+}
+
+void h5_number_take_back(struct h5_vfs *vfs, struct h5_node *node)
+{
+	unlink_node(vfs, node);
+	forget_number(vfs, node);
+}
+
+int h5_number_change(struct h5_vfs *vfs, struct h5_node *node, uint64_t natural_id)
+{
+	int rc = renumber(vfs, node);
+
+	if (rc)
+		return rc;
+	unlink_node(vfs, node);
+	node->natural_id = natural_id;
+	link_again(vfs, node);
+	return 0;
 }
 
 uint64_t h5_vfs_id(const struct h5_node *node)

@@ -29,9 +29,10 @@ struct h5_vfs {
 	struct timespec opened_mtime, opened_ctime; /* of the file when it was mounted */
 	bool may_change;			    /* another program may replace objects of the file */
 	char *prefix; /* owned: the escaped path of the root in the file, without slashes at its ends */
-	pthread_mutex_t lock;  /* guards the tables of nodes, and what struct h5_node says */
-	struct h5_node *nodes; /* hash table by key */
-	struct h5_node *by_id; /* hash table of all nodes */
+	pthread_mutex_t lock; /* guards the tables of nodes, and what struct h5_node says */
+	/* vfs/node_number.h: hash tables of nodes by natural id, of those with another id */
+	struct h5_node *nodes;
+	struct h5_renumbered *renumbered;
 	/* vfs/times.h */
 	struct h5_kept_time *kept_times;  /* hash table by address */
 	struct timespec forgotten_time;	  /* no time that was forgotten is later */
@@ -41,8 +42,6 @@ struct h5_vfs {
 	struct h5_shown *unused;    /* those without names and nodes: to be removed */
 	struct h5_removed *removed; /* hash table of addresses of removed objects */
 	uint64_t lives;		    /* how often that table was emptied */
-	struct h5_node *
-		detached; /* nodes that the kernel still has, but whose name leads to something else by now */
 	/* Open files and directories: a mount may end before the kernel closes them. */
 	struct h5_handle *handles; /* guarded by lock */
 	struct h5_handle *held;	   /* guarded by lock: see held.c */

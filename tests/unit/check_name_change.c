@@ -477,7 +477,141 @@ START_TEST(names_of_new_files)
 }
 END_TEST
 
+/* The kernel has the node, and its number leads to it. */
+static void check_node(struct scene *s, const struct h5_vfs_entry *entry)
+{
+	ck_assert_ptr_eq(h5_vfs_node(s->vfs, h5_vfs_id(entry->node)), entry->node);
+}
+
+/* True: the name leads to the node of the entry. */
+static bool leads_to(struct scene *s, const char *name, const struct h5_vfs_entry *entry)
+{
+	struct h5_vfs_entry found;
+	bool same;
+
+	SUCCEEDS(h5_vfs_lookup(s->vfs, h5_vfs_root(s->vfs), name, &found));
+	check_node(s, &found);
+	same = found.node == entry->node;
+	ck_assert(same == (h5_vfs_id(found.node) == h5_vfs_id(entry->node)));
+	h5_vfs_forget(s->vfs, found.node, 1);
+	return same;
+}
+
+/* The kernel may have several directories that had the same name, one after the other. */
+START_TEST(numbers_of_one_name)
+{
+	enum { LAST = 4 };
+	static const unsigned order[LAST + 1] = {0, 2, LAST, 3, 1};
+	struct h5_vfs_entry made[LAST + 1];
+	struct scene s;
+
+	scene_init(&s, styles[_i], NULL);
+	for (unsigned i = 0; i <= LAST; i++) {
+		SUCCEEDS(h5_vfs_mkdir(s.vfs, h5_vfs_root(s.vfs), "same", &made[i]));
+		if (i < LAST)
+			ck_assert_int_eq(ask(&s, "rmdir", "same", NULL), 0);
+	}
+	for (unsigned i = 0; i <= LAST; i++) {
+		uint64_t id = h5_vfs_id(made[order[i]].node);
+
+		for (unsigned j = i; j <= LAST; j++) {
+			check_node(&s, &made[order[j]]);
+			ck_assert(leads_to(&s, "same", &made[order[j]]) == (order[j] == LAST));
+		}
+		h5_vfs_forget(s.vfs, made[order[i]].node, 1);
+		ck_assert_ptr_null(h5_vfs_node(s.vfs, id));
+	}
+	scene_release(&s);
+}
+END_TEST
+
+/* A directory that is renamed keeps its number. If memory is short, its new name may lead to another node. */
+START_TEST(numbers_of_renamed_directories)
+{
+	struct h5_vfs_entry made, other, again;
+	struct scene s;
+	bool failed = true;
+	uint64_t id;
+
+	scene_init(&s, styles[_i], NULL);
+	for (unsigned long n = 1; failed && n < MOST; n++) {
+		SUCCEEDS(h5_vfs_mkdir(s.vfs, h5_vfs_root(s.vfs), "one", &made));
+		SUCCEEDS(h5_vfs_commit(s.vfs));
+		fault_alloc_arm(n);
+		ask(&s, "mv", "one", "two");
+		failed = fault_alloc_disarm();
+		check_node(&s, &made);
+		if (!failed)
+			break;
+		if (ask(&s, "rmdir", "two", NULL) == -ENOENT) {
+			ck_assert(leads_to(&s, "one", &made));
+			ck_assert_int_eq(ask(&s, "rmdir", "one", NULL), 0);
+		}
+		check_node(&s, &made);
+		h5_vfs_forget(s.vfs, made.node, 1);
+	}
+	ck_assert(leads_to(&s, "two", &made));
+	SUCCEEDS(h5_vfs_mkdir(s.vfs, h5_vfs_root(s.vfs), "one", &other));
+	check_node(&s, &made);
+	check_node(&s, &other);
+	ck_assert_int_eq(ask(&s, "swap", "one", "two"), 0);
+	ck_assert(leads_to(&s, "one", &made) && leads_to(&s, "two", &other));
+	ck_assert_int_eq(ask(&s, "rmdir", "two", NULL), 0);
+	SUCCEEDS(h5_vfs_mkdir(s.vfs, h5_vfs_root(s.vfs), "two", &again));
+	check_node(&s, &other);
+	id = h5_vfs_id(other.node);
+	h5_vfs_forget(s.vfs, other.node, 1);
+	ck_assert_ptr_null(h5_vfs_node(s.vfs, id));
+	ck_assert(leads_to(&s, "one", &made) && leads_to(&s, "two", &again));
+	h5_vfs_forget(s.vfs, again.node, 1);
+	h5_vfs_forget(s.vfs, made.node, 1);
+	scene_release(&s);
+}
+END_TEST
+
+/* The table of nodes grows, or cannot for want of memory. */
+START_TEST(growing_table_of_nodes)
+{
+	enum { MANY = 100 };
+	struct h5_vfs_entry moved[MANY], made[MANY];
+	char name[16], renamed[16];
+	unsigned long usual = 0; /* allocations of a request that lets no table grow */
+	struct scene s;
+
+	scene_init(&s, styles[_i], NULL);
+	for (unsigned i = 0; i < MANY; i++) {
+		int rc;
+
+		snprintf(name, sizeof name, "from%u", i);
+		snprintf(renamed, sizeof renamed, "to%u", i);
+		SUCCEEDS(h5_vfs_mkdir(s.vfs, h5_vfs_root(s.vfs), name, &moved[i]));
+		ck_assert_int_eq(ask(&s, "mv", name, renamed), 0);
+		do {
+			fault_alloc_arm(usual + 1);
+			rc = ask(&s, "mkdir", name, NULL);
+			if (fault_alloc_disarm() && rc)
+				usual++;
+			ck_assert(!rc || rc == -ENOMEM);
+		} while (rc);
+		SUCCEEDS(h5_vfs_lookup(s.vfs, h5_vfs_root(s.vfs), name, &made[i]));
+		for (unsigned j = 0; j <= i; j++) {
+			check_node(&s, &moved[j]);
+			check_node(&s, &made[j]);
+		}
+		SUCCEEDS(h5_vfs_commit(s.vfs));
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		h5_vfs_forget(s.vfs, moved[i].node, 1);
+		for (unsigned j = i; j < MANY; j++)
+			check_node(&s, &made[j]);
+		h5_vfs_forget(s.vfs, made[i].node, 1);
+	}
+	scene_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("name_change", {no_kill_takes_a_name, STYLES}, {failing_allocations, STYLES},
 		{lost_changes, STYLES}, {new_files_in_failing_commits, STYLES},
 		{addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES},
-		{listing_of_known_files, STYLES})
+		{listing_of_known_files, STYLES}, {numbers_of_one_name, STYLES},
+		{numbers_of_renamed_directories, STYLES}, {growing_table_of_nodes, 1})
