@@ -594,7 +594,7 @@ need_conformance = \
 		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
 	PYTHONPATH=$(tests_path) PYTHONDONTWRITEBYTECODE=1; export PYTHONPATH PYTHONDONTWRITEBYTECODE
 
-# conformance: the common files, the corners, and malformed ones; conformance-all: every file there is; -copy: copies of the mounts; -memory: what
+# conformance: the common files, the corners, and malformed ones; conformance-all: every file there is, or with CORPUS_HALF=0 or 1 every other one; -copy: copies of the mounts; -memory: what
 # the daemon takes.
 .PHONY: conformance conformance-all conformance-copy conformance-memory
 conformance: src/h5fs
@@ -607,7 +607,7 @@ conformance: src/h5fs
 
 conformance-all: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/conformance.py $(CONFORMANCE) $(srcdir)/tests/judge/conformance-exceptions
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/conformance.py $(CONFORMANCE) $(srcdir)/tests/judge/conformance-exceptions $(CORPUS_HALF)
 
 # The common files again, as URLs of a web server.
 .PHONY: conformance-remote
