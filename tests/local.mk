@@ -231,6 +231,7 @@ LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
 	tests/mount/mount_append.py \
+	tests/mount/mount_array_header.py \
 	tests/mount/mount_automount.py \
 	tests/mount/mount_bad.py \
 	tests/mount/mount_bad_structures.py \

@@ -16,6 +16,7 @@ libh5fs_a_SOURCES += \
 	src/base/extents.h \
 	src/base/fletcher32.c \
 	src/base/fletcher32.h \
+	src/base/hash_table.c \
 	src/base/hash_table.h \
 	src/base/hex.h \
 	src/base/interrupt.c \

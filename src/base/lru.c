@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/hash_table.h"
 #include "base/interrupt.h"
 #include "base/room.h"
 #include "base/thread.h"
@@ -16,20 +17,9 @@
 
 #include <utlist.h>
 
-#define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
-#include "base/hash_table.h"
-
 struct slot_key {
 	uint64_t owner, address;
 };
-
-/* Multiplying spreads all bits upwards. */
-static unsigned hash_key(const struct slot_key *key)
-{
-	uint64_t h = (key->owner + 1) * 0x9e3779b97f4a7c15 ^ key->address;
-
-	return (unsigned)((h ^ h >> 32) * 0xd6e8feb86659fd93 >> 32);
-}
 
 /* All that is cached under one address. */
 struct slot {
@@ -367,10 +357,9 @@ bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru
 /* Keys of the same hash are taken for one another, which does no harm: a value is not loaded ahead. */
 static unsigned hash_dropped(const struct h5_lru_key *key)
 {
-	struct slot_key owner = {key->owner, key->variant};
-	struct slot_key all = {hash_key(&owner), key->address};
+	const uint64_t all[] = {key->owner, key->variant, key->address};
 
-	return hash_key(&all);
+	return h5_hash(all, sizeof all);
 }
 
 bool h5_lru_plan(struct h5_lru *lru, const struct h5_lru_key *key)

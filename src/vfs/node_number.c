@@ -84,6 +84,7 @@ uint64_t h5_number_of_name(const struct h5_vfs *vfs, const struct h5_node *direc
 	uint8_t data[sizeof parent + H5_NAME_MAX + 1];
 	size_t length = strlen(name);
 
+	assert(length <= H5_NAME_MAX);
 	memcpy(data, &parent, sizeof parent);
 	memcpy(data + sizeof parent, name, length);
 	return h5_siphash(vfs->secret, data, sizeof parent + length) | HASHED;
@@ -164,8 +165,7 @@ static int link_node(struct h5_vfs *vfs, struct h5_node *node)
 	return node->hh.tbl ? 0 : -ENOMEM;
 }
 
-/* Links a node where one was a moment ago. For that the table, which has the root at least, takes no memory.
- */
+/* After unlink_node(). For as many nodes as before the table, which has the root at least, takes no memory. */
 static void link_again(struct h5_vfs *vfs, struct h5_node *node)
 {
 	UT_hash_table *table = vfs->nodes->hh.tbl;

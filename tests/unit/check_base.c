@@ -331,10 +331,10 @@ START_TEST(seen_numbers_are_a_set)
 }
 END_TEST
 
-/* Each bucket has 16 bytes. */
-START_TEST(a_table_has_no_more_buckets_than_twice_its_items)
+/* With chains of four, 10,000 items would have 65,536. */
+START_TEST(a_table_has_no_more_buckets_than_four_times_its_items)
 {
-	enum { ITEMS = 100000 };
+	enum { ITEMS = 10000 };
 	struct item {
 		uint64_t key;
 		UT_hash_handle hh;
@@ -343,11 +343,71 @@ START_TEST(a_table_has_no_more_buckets_than_twice_its_items)
 	for (uint64_t i = 0; i < ITEMS; i++) {
 		items[i].key = 800 * i;
 		HASH_ADD(hh, table, key, sizeof items[i].key, &items[i]);
-		if (i >= ITEMS / 10)
-			ck_assert_uint_le(table->hh.tbl->num_buckets, 2 * i);
 	}
+	ck_assert_uint_le(table->hh.tbl->num_buckets, 4 * ITEMS);
 	HASH_CLEAR(hh, table);
 	free(items);
+}
+END_TEST
+
+enum { CHAINS = 1 << 10, KEYS = 4 * CHAINS, LONGEST = 40 };
+
+/* The keys, of so many bytes each, go to all chains: by chance the longest has about 14. */
+static void check_chains(const void *keys, size_t size)
+{
+	static unsigned chains[CHAINS];
+
+	memset(chains, 0, sizeof chains);
+	for (size_t i = 0; i < KEYS; i++)
+		ck_assert_uint_lt(++chains[h5_hash((const uint8_t *)keys + i * size, size) % CHAINS],
+				  LONGEST);
+}
+
+START_TEST(keys_go_to_all_chains)
+{
+	static uint64_t keys[KEYS], pairs[KEYS][2];
+	static char names[KEYS][13];
+
+	for (unsigned shift = 0; shift < 50; shift++) {
+		for (uint64_t i = 0; i < KEYS; i++) {
+			keys[i] = i << shift;
+			pairs[i][0] = i % 2;
+			pairs[i][1] = i / 2 << shift;
+		}
+		check_chains(keys, sizeof *keys);
+		check_chains(pairs, sizeof *pairs);
+	}
+	for (unsigned i = 0; i < KEYS; i++)
+		snprintf(names[i], sizeof names[i], "dataset%05u", i);
+	check_chains(names, sizeof *names);
+	ck_assert_uint_ne(h5_hash(names, 1), h5_hash(names, 2));
+}
+END_TEST
+
+/* Keys that uthash's own function puts into one chain, as the addresses in a file may be. */
+START_TEST(chosen_keys_go_to_all_chains)
+{
+	static uint64_t keys[KEYS];
+	uint64_t key = 0;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		unsigned hash;
+
+		do {
+			key++;
+			HASH_JEN(&key, sizeof key, hash);
+		} while (hash % CHAINS);
+		keys[i] = key;
+	}
+	check_chains(keys, sizeof *keys);
+}
+END_TEST
+
+/* These are the values with the numbers that the code has for want of chance. */
+START_TEST(hashes_are_other_ones_in_each_process)
+{
+	ck_assert_uint_ne(h5_hash("", 0), 0xe5328ae);
+	ck_assert_uint_ne(h5_hash("key", 3), 0x5590ba16);
 }
 END_TEST
 
@@ -355,4 +415,5 @@ UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_
 	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
 	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set,
-	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_twice_its_items)
+	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_four_times_its_items,
+	  keys_go_to_all_chains, chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
