@@ -165,7 +165,8 @@ static int link_node(struct h5_vfs *vfs, struct h5_node *node)
 	return node->hh.tbl ? 0 : -ENOMEM;
 }
 
-/* After unlink_node(). For as many nodes as before the table, which has the root at least, takes no memory. */
+/* After unlink_node(). For as many nodes as before the table, which has the root at least, takes no memory.
+ */
 static void link_again(struct h5_vfs *vfs, struct h5_node *node)
 {
 	UT_hash_table *table = vfs->nodes->hh.tbl;
