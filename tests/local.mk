@@ -67,6 +67,7 @@ UNIT_TESTS = \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
+	tests/unit/check_node_number \
 	tests/unit/check_named \
 	tests/unit/check_number \
 	tests/unit/check_number_parse \
@@ -204,6 +205,8 @@ tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vf
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
+tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)
+tests_unit_check_node_number_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
@@ -595,8 +598,8 @@ need_conformance = \
 		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
 	PYTHONPATH=$(tests_path) PYTHONDONTWRITEBYTECODE=1; export PYTHONPATH PYTHONDONTWRITEBYTECODE
 
-# conformance: the common files, the corners, and malformed ones; conformance-all: every file there is, or with CORPUS_HALF=0 or 1 every other one; -copy: copies of the mounts; -memory: what
-# the daemon takes.
+# conformance: the common files, the corners, and malformed ones; conformance-all: every file there is, or with CORPUS_HALF=0 or 1 every other
+# one; -copy: copies of the mounts; -memory: what the daemon takes.
 .PHONY: conformance conformance-all conformance-copy conformance-memory
 conformance: src/h5fs
 	@$(need_conformance); status=0; \

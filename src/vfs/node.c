@@ -72,8 +72,8 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 	       VIEW_MARK;
 }
 
-static uint64_t natural_id(const struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
-			   const struct h5_entity *entity)
+static uint64_t find_natural_id(const struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
+				const struct h5_entity *entity)
 {
 	if (!parent && is_of_name(entity))
 		return H5_ROOT_ID;
@@ -156,7 +156,7 @@ static int node_new(struct h5_vfs *vfs, uint64_t natural_id, struct h5_node *par
 int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node)
 {
-	uint64_t id = natural_id(vfs, parent, name, entity);
+	uint64_t id = find_natural_id(vfs, parent, name, entity);
 	struct h5_node *n;
 	int rc = 0;
 

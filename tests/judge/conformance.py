@@ -3,9 +3,9 @@
 
     conformance.py FOLDER EXCEPTIONS [HALF]
 
-FOLDER holds check.py, corpus and truth. With HALF, 0 or 1, every other file is checked. A line of EXCEPTIONS is `FILE: CAUSE: REASON`: differences of that cause in that
-file are known not to be h5fs' fault. An exception that is no longer needed fails, and so do more of them than one
-file in a hundred. H5FS in the environment names the binary. The last line is `N passed, N failed, N skipped`."""
+FOLDER holds check.py, corpus and truth. With HALF, 0 or 1, every other file is checked. A line of EXCEPTIONS is
+`FILE: CAUSE: REASON`: differences of that cause in that file are known not to be h5fs' fault. An exception that is no
+longer needed fails, and so do more of them than one file in a hundred. H5FS in the environment names the binary. The last line is `N passed, N failed, N skipped`."""
 import json
 import os
 import subprocess
