@@ -375,6 +375,29 @@ static int make_place(struct h5_tree *tree)
 					  tree->options.open_files);
 }
 
+/* The same file, open under another name, or before the kernel forgot its node; NULL: it is not. With the
+ * lock. */
+static struct h5_tree_file *find_other(const struct h5_tree *tree, const struct h5_tree_file *file)
+{
+	struct h5_tree_file *other;
+
+	DL_FOREACH(tree->open, other)
+	if (other != file && other->device == file->device && other->inode == file->inode)
+		return other;
+	return NULL;
+}
+
+/* Only one may write the file. 0: look at all anew. With the lock, which it gives up meanwhile. */
+static int close_other(struct h5_tree *tree, struct h5_tree_file *other)
+{
+	if (other->held)
+		return h5_fail(-EBUSY, H5_UNDEF, "it is open under another name");
+	if (other->state != H5_TREE_OPEN || other->uses)
+		return wait_for_change(tree);
+	close_file(tree, other);
+	return 0;
+}
+
 /* With the lock, which it gives up meanwhile. */
 static int open_closed(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
 {
@@ -400,11 +423,14 @@ static int open_closed(struct h5_tree *tree, struct h5_tree_file *file, const st
 /* With the lock. */
 static int make_open(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
 {
+	struct h5_tree_file *other;
 	int rc = 0;
 
 	while (!rc && file->state != H5_TREE_OPEN) {
 		if (file->state != H5_TREE_CLOSED)
 			rc = wait_for_change(tree);
+		else if (tree->options.set.writable && (other = find_other(tree, file)))
+			rc = close_other(tree, other);
 		else if (tree->open_count >= tree->options.open_files)
 			rc = make_place(tree);
 		else

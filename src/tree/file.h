@@ -9,8 +9,8 @@ int h5_tree_file_new(uint64_t device, uint64_t inode, struct h5_tree_file **file
 void h5_tree_file_leave_behind(struct h5_tree_file *file);
 
 /* Opens the file of the node if need be, and keeps it open until h5_tree_file_leave(). `hold`: for an open
- * file or directory. -EBUSY: another program has it locked; -ENFILE: as many files as may be are held open;
- * else as h5_open_file(). */
+ * file or directory. -EBUSY: another program has it locked, or one has it open for writing under another
+ * name; -ENFILE: as many files as may be are held open; else as h5_open_file(). */
 int h5_tree_file_enter(struct h5_tree *tree, struct h5_tree_node *node, bool hold);
 /* The same if the file is open; false: it is not. */
 bool h5_tree_file_stay(struct h5_tree *tree, struct h5_tree_file *file);

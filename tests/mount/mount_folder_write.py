@@ -249,6 +249,30 @@ class Files(Case):
             self.assertEqual(read(m.at("1.h5/by_h5py")), (5).to_bytes(8, "little"))
         self.assertEqual((self.added("1.h5"), self.added("2.h5")), ([1, 3], [2]))
 
+    def test_a_file_that_is_still_open_is_found_again(self):
+        """After the kernel forgot its node, or under a new name, unless a program has it open under the old one."""
+        with self.mount("rw,wait=0") as m:
+            nodes = self.stats(m)["nodes"]
+            os.mkdir(m.at("1.h5/first"))
+
+            def is_forgotten():
+                write("/proc/sys/vm/drop_caches", b"2")
+                return self.stats(m)["nodes"] == nodes
+            self.await_true(is_forgotten)
+            os.mkdir(m.at("1.h5/second"))
+            os.rename(self.at("1.h5"), self.at("3.h5"))
+            os.mkdir(m.at("3.h5/third"))
+            with open(m.at("3.h5/rows"), "ab", buffering=0) as f:
+                f.write(row(1))
+                os.rename(self.at("3.h5"), self.at("4.h5"))
+                for _ in range(2):
+                    self.assertErrno(errno.EBUSY, os.mkdir, m.at("4.h5/d"))
+                f.write(row(2))
+            self.add(m, "4.h5", 3)
+        self.assertEqual(self.added("4.h5"), [1, 2, 3])
+        with judges.File(self.at("4.h5")) as f:
+            self.assertLess({"first", "second", "third"}, set(f))
+
     def test_files_that_cannot_be_written_are_entries(self):
         """As their own mount refuses them."""
         whole = read(self.at("1.h5"))
