@@ -253,7 +253,9 @@ class Files(Case):
         """After the kernel forgot its node, or under a new name, unless a program has it open under the old one."""
         with self.mount("rw,wait=0") as m:
             nodes = self.stats(m)["nodes"]
-            os.mkdir(m.at("1.h5/first"))
+            os.mkdir(m.at("1.h5/one"))
+            os.rename(m.at("1.h5/one"), m.at("1.h5/a/first"))
+            libc_exchange(m.at("1.h5/a/first"), m.at("1.h5/a/b"))
 
             def is_forgotten():
                 write("/proc/sys/vm/drop_caches", b"2")
@@ -271,7 +273,8 @@ class Files(Case):
             self.add(m, "4.h5", 3)
         self.assertEqual(self.added("4.h5"), [1, 2, 3])
         with judges.File(self.at("4.h5")) as f:
-            self.assertLess({"first", "second", "third"}, set(f))
+            self.assertLess({"a/b", "second", "third"}, set(f) | {"a/" + n for n in f["a"]})
+            self.assertEqual((len(f["a/b"]), len(f["a/first"])), (0, 1))
 
     def test_files_that_cannot_be_written_are_entries(self):
         """As their own mount refuses them."""

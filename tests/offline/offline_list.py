@@ -160,6 +160,10 @@ class List(unittest.TestCase):
         part = list_file(self.path, "--json", below=["/run/"])[1]
         self.assertEqual(part[0], next(line for line in lines if line.startswith('{"path": "/run"')))
         self.assertEqual(len(part), 1 + len(names))
+        # What stands for no object has a class only.
+        for path, kind in ("/.h5fs", "directory"), ("/.h5fs/attrs/run/list", "file"):
+            status, lines, errors = list_file(self.path, "--json", below=[path])
+            self.assertEqual((status, json.loads(lines[0]), errors), (0, {"path": path, "class": kind}, ""))
         self.assertEqual(list_file(self.path, "--json", "--check")[0], 2)
 
     def test_json_of_damage(self):
