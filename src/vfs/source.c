@@ -304,7 +304,8 @@ int h5_source_truncate(struct h5_handle *h, uint64_t size)
 
 /* ---- when it is whole ---- */
 
-/* Gives the dataset its name. */
+/* Gives the dataset its name. No name of it is known, so this name needs no order, even if a commit knows the
+ * dataset already. */
 static int insert(struct h5_source *source)
 {
 	struct h5_vfs *vfs = source->vfs;
@@ -319,8 +320,6 @@ static int insert(struct h5_source *source)
 
 	if (!rc && taken != H5_UNDEF)
 		rc = -EEXIST;
-	if (!rc && !h5_tx_is_new(vfs->file, link.address))
-		rc = h5_naming_order(vfs, &(struct h5_naming_plan){.to = directory});
 	if (rc)
 		return rc;
 	h5_name_escape(source->name, source->name_size, text);

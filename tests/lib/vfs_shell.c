@@ -18,7 +18,7 @@
  *
  * of files, which are known by a number N:
  *
- *	create PATH N		open PATH N FLAGS	close N
+ *	create PATH N [FLAGS]	open PATH N FLAGS	close N
  *	write N OFFSET BYTES SEED	byte i of the file becomes SEED + 7 * i + 13 * (i / 256)
  *	text N TEXT		at the end; | in the text is a newline
  *	put PATH FLAGS HEX	makes or opens the file, writes these bytes, closes it

@@ -15,6 +15,7 @@ static unsigned file_number(const char *word)
 static int run_create(struct shell *s, char *words[WORDS])
 {
 	unsigned i = file_number(words[2]);
+	int flags = *words[3] ? (int)shell_number(words[3]) : O_RDWR;
 	struct h5_vfs_entry entry;
 	struct h5_node *parent;
 	const char *name;
@@ -22,7 +23,7 @@ static int run_create(struct shell *s, char *words[WORDS])
 
 	if (rc)
 		return rc;
-	rc = h5_vfs_create(s->vfs, parent, name, O_RDWR | O_CREAT | O_EXCL, &entry, &s->files[i]);
+	rc = h5_vfs_create(s->vfs, parent, name, flags | O_CREAT | O_EXCL, &entry, &s->files[i]);
 	if (!rc)
 		s->nodes[i] = entry.node;
 	shell_forget(s, parent);

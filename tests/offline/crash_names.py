@@ -291,6 +291,29 @@ class MovesAway(Program):
         yield from self.end()
 
 
+class LateNames(Program):
+    """Objects move out of groups in which datasets get their names that the last commit knows already: of files that are written slowly."""
+
+    def requests(self):
+        links = self.model.links
+        group = {name: to[1] for (parent, name), to in links.items() if parent == ROOT}
+        for i in range(4):
+            names = self.chance.sample(("few", "more", "many"), 2)
+            for n, name in enumerate(names):
+                yield ["create", f".h5fs/csv/{name}/late {i}.csv", n, os.O_WRONLY], 0
+                yield ["text", n, "text|line|"], 0
+            yield from self.commit()
+            for n, name in enumerate(names):
+                moved = self.chance.choice(sorted(self.model.children(group[name])))
+                to = names[1 - n]
+                links[group[to], f"{i} {name} {moved}"] = links.pop((group[name], moved))
+                words = ["rename", f"{name}/{moved}", f"{to}/{i} {name} {moved}", "0"], 0
+                links[group[name], f"late {i}"] = "hard", UNKNOWN
+                late = ["close", n], 0
+                yield from self.chance.sample((words, late), 2)
+        yield from self.commit()
+
+
 class Found:
     """What libhdf5 finds in an image."""
 
@@ -382,6 +405,13 @@ class CrashNames(crashlib.CrashCase):
         for style, options in STYLES.items():
             with self.subTest(style):
                 path, program, run = self.run_program(Moves, f"{style} {crashlib.SEED} moves", options)
+                self.replay(path, *run)
+
+    def test_names_of_what_is_known_already(self):
+        self.states = 20
+        for style, options in STYLES.items():
+            with self.subTest(style):
+                path, _, run = self.run_program(LateNames, f"{style} {crashlib.SEED} late", options)
                 self.replay(path, *run)
 
     def test_moves_out_of_changed_groups(self):
