@@ -81,7 +81,14 @@ class Zarr(ViewCase):
                                 "text": "a\u00e9", "bytes": numpy.bytes_(b"fixed"), "texts": ["a", "b"], "matrix": [[1, 2], [3, 4]],
                                 "flag": True, "complex": 4.25 - 3j, "complexes": numpy.array([1, 0.1j], ">c8"), "empty": h5py.Empty("S1"), "ref": f["bool"].ref, "big": 2**63 + 5}.items():
                 f.attrs[name] = f["rows"].attrs[name] = value
+            f.attrs["long"] = numpy.array([[1, -2.5], [0.1, 1e300]], "longdouble")
+            f.attrs["long words"] = numpy.array([numpy.nan, numpy.inf, -numpy.inf], "longdouble")
+            f.attrs["nothing"] = numpy.zeros((0, 2))
+            f.attrs.create("arrays", numpy.arange(12, dtype="<i4").reshape(2, 2, 3), dtype=numpy.dtype(("<i4", (2, 3))))
         self.assertEqual(self.check(path), 28)
+        with Mount(path) as m:
+            # A whole number has a point, else it would be an integer.
+            self.assertIn(b"1.0", read(m.at(".h5fs/zarr/.zattrs")).partition(b'"long"')[2].partition(b"]")[0])
 
     def test_filters(self):
         """Chunks are passed on where Zarr has the filters; else they are decoded."""
