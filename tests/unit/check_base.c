@@ -115,6 +115,32 @@ START_TEST(buf_stops_at_its_limit)
 }
 END_TEST
 
+/* Of any length, a whole one or nothing. */
+START_TEST(buf_prints)
+{
+	static const size_t lengths[] = {0, 254, 255, 256, 257, 70000};
+	struct h5_buf b;
+	char *text;
+
+	for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		text = calloc(lengths[i] + 1, 1);
+		memset(text, 'x', lengths[i]);
+		h5_buf_init(&b, lengths[i] + 4);
+		h5_buf_byte(&b, '<');
+		h5_buf_printf(&b, "%s%c", text, '>');
+		ck_assert_int_eq(b.err, 0);
+		ck_assert_uint_eq(b.size, lengths[i] + 2);
+		ck_assert_mem_eq(b.data + 1, text, lengths[i]);
+		ck_assert_int_eq(b.data[lengths[i] + 1], '>');
+		h5_buf_printf(&b, "%s", "abc");
+		ck_assert_int_eq(b.err, -E2BIG);
+		ck_assert_uint_eq(b.size, lengths[i] + 2);
+		h5_buf_release(&b);
+		free(text);
+	}
+}
+END_TEST
+
 static void ck_escaped(const char *text, size_t size, const char *shown)
 {
 	struct h5_buf b;
@@ -412,7 +438,7 @@ START_TEST(hashes_are_other_ones_in_each_process)
 END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
-	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit, buf_prints,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
 	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set,
 	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_four_times_its_items,
