@@ -345,6 +345,7 @@ OFFLINE_TESTS = \
 	tests/offline/offline_progress.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py \
+	tests/offline/offline_space.py \
 	tests/offline/request_faults.py \
 	tests/offline/shared_messages.py
 

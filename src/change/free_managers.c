@@ -14,7 +14,9 @@
 
 enum {
 	KINDS = 3,
-	TRIES = 8, /* to place the lists: their own space is not free, so it changes their sizes */
+	TRIES = 8, /* to place the lists */
+	/* Bytes of space more than a list has: its own space is not free, so that changes its size. */
+	SLACK = 64,
 	ADDRESS_BITS = 63,
 	FOR_METADATA = 4096,	/* in a file without pages, sections up to this size are for metadata */
 	SECTIONS_MAX = 1 << 20, /* of a manager; more are lost */
@@ -255,10 +257,10 @@ static struct h5_free_space_header header_of(const struct h5_tx *tx, const struc
 					      .serialized = m->count,
 					      .address_bits = ADDRESS_BITS,
 					      .section_max = INT64_MAX,
-					      .list = m->list};
+					      .list = m->list,
+					      .list_room = m->room};
 
 	header.list_size = h5_free_space_list_size(&header, m->sections, tx->superblock.size_of_offsets);
-	header.list_room = header.list_size;
 	return header;
 }
 
@@ -267,7 +269,7 @@ static int place(struct h5_tx *tx, struct maker *m)
 {
 	int rc = 0;
 
-	m->room = (size_t)header_of(tx, m).list_size;
+	m->room = (size_t)header_of(tx, m).list_size + SLACK;
 	if (m->count)
 		rc = h5_tx_allocate(tx->file, H5_ALLOCATE_ONCE, header_size(tx), &m->address);
 	if (m->count && !rc)
@@ -284,21 +286,20 @@ static void take_back(struct h5_tx *tx, struct maker *m)
 	m->address = m->list = H5_UNDEF;
 }
 
-/* True: each list is as large as the space that was allocated for it. */
+/* True: each list fits into the space that was allocated for it. */
 static bool all_fit(const struct h5_tx *tx, const struct maker makers[KINDS])
 {
 	for (int i = 0; i < KINDS; i++) {
 		bool placed = makers[i].address != H5_UNDEF;
 
 		if (placed != (makers[i].count > 0) ||
-		    (placed && header_of(tx, &makers[i]).list_size != makers[i].room))
+		    (placed && header_of(tx, &makers[i]).list_size > makers[i].room))
 			return false;
 	}
 	return true;
 }
 
-/* Makes the list fit into its space, if the sizes still change after all tries. Leaves out the smallest
- * sections, or leaves a few bytes behind the list unused. */
+/* Makes the list fit into its space, if it does not after all tries: leaves out the smallest sections. */
 static void trim(struct h5_tx *tx, struct maker *m)
 {
 	if (m->address == H5_UNDEF)

@@ -91,7 +91,7 @@ def make(path, options):
     with h5py.File(path, "w", **options) as f:
         make_datasets(f)
         make_groups(f, **track)
-        make_attributes(f, options["libver"] != "earliest", **track)
+        make_attributes(f, "earliest" not in options["libver"], **track)
     with open(path, "rb") as f:
         return Model.of(f.read())
 

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+"""No space is lost. Files that keep track of their free space are changed without FUSE (tests/lib/vfs_shell.c). In the end what nothing refers
+to, as h5fs --check finds it, is what libhdf5 finds to be free.
+
+H5FS_CRASH_SEED: another run of chance."""
+import os
+import random
+import re
+import shutil
+import tempfile
+import unittest
+
+import h5py
+import numpy
+
+import contents_model
+import crash_contents
+import crash_names
+import crash_text
+import crashlib
+import request_faults
+
+PERSISTENT = dict(fs_strategy="fsm", fs_persist=True, fs_threshold=1)
+STYLES = {name: dict(libver=(lowest, "latest"), **PERSISTENT) for name, lowest in
+          {"symbol tables": "earliest", "superblock 2": "v108", "latest": "latest"}.items()}
+STYLES["tracked"] = dict(STYLES["latest"], track_order=True)
+PAGE = 4096
+SIGNATURES = b"EAHD", b"BTHD", b"FRHP"
+
+
+class Space(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path = os.path.join(self.folder, "data.h5")
+        self.shell = crashlib.Shell()
+        self.addCleanup(self.shell.stop)
+
+    def ask(self, *words):
+        self.assertEqual(self.shell.ask(*words)[0], 0, words[:2])
+
+    def assertNoneLost(self, may_look_used=False):
+        """may_look_used: what is free has bytes of values, which h5fs --check takes for values that may be in use."""
+        said, (error, *_) = self.shell.ask_for_text("check", self.path)
+        self.assertEqual(error, 0, said)
+        found = re.search(r"nothing refers to (\d+) bytes", said)
+        with h5py.File(self.path) as f:
+            lost = (int(found[1]) if found else 0) - f.id.get_freespace()
+        if may_look_used:
+            self.assertLessEqual(lost, 0)
+        else:
+            self.assertEqual(lost, 0)
+
+    def test_requests(self):
+        pristine = os.path.join(self.folder, "pristine.h5")
+        for style, options in STYLES.items():
+            request_faults.make(pristine, options)
+            for name, (before, request) in request_faults.NAMES.items():
+                with self.subTest(style, request=name):
+                    shutil.copy(pristine, self.path)
+                    self.ask("mount", self.path)
+                    for words in (*before, ("commit",), request):
+                        self.ask(*words)
+                    self.ask("unmount")
+                    self.assertNoneLost()
+
+    def test_programs(self):
+        for style, options in STYLES.items():
+            for kind in (crash_names.Program, crash_names.Renames, crash_names.Moves, crash_names.MovesAway, crash_names.LateNames):
+                with self.subTest(style, kind=kind.__name__):
+                    counts = [("all", 280)] if kind is crash_names.Renames else [("few", 6), ("more", 12), ("many", 20)]
+                    self.run_program(kind(crash_names.make(self.path, options, counts), random.Random(f"{style} {crashlib.SEED}")).requests)
+                    self.assertNoneLost()
+            with self.subTest(style, kind="contents"):
+                model = crash_contents.make(self.path, options)
+                self.ask("mount", self.path)
+                contents_model.Program(model, self.shell, random.Random(f"{style} {crashlib.SEED}"), 130).run()
+                self.ask("unmount")
+                self.assertNoneLost(may_look_used=True)
+            with self.subTest(style, kind="text"):
+                crash_text.make(self.path, options)
+                with h5py.File(self.path) as f:
+                    model = crash_text.contents(f)
+                self.run_program(crash_text.Program(model, random.Random(f"{style} {crashlib.SEED}")).requests)
+                self.assertNoneLost(may_look_used=True)
+
+    def run_program(self, requests):
+        self.ask("mount", self.path)
+        for words, *_ in requests():
+            self.shell.ask(*words)
+        self.ask("unmount")
+
+    def test_what_cannot_change_in_place(self):
+        """Headers that lie in two pages: what they belong to moves as a whole when it changes."""
+        moved = set()
+        for style in "latest", "tracked":
+            with self.subTest(style):
+                with h5py.File(self.path, "w", **STYLES[style]) as f:
+                    for i in range(150):
+                        self.make_some(f, i)
+                for i in range(150):
+                    crossing = self.signatures_across_pages()
+                    self.ask("mount", self.path)
+                    for words in self.change_some(i):
+                        self.ask(*words)
+                    self.ask("unmount")
+                    moved |= {crossing[at] for at in crossing.keys() - self.signatures_across_pages().keys()}
+                self.assertNoneLost()
+        self.assertEqual(moved, set(SIGNATURES))
+
+    def make_some(self, f, i):
+        f.create_dataset(f"growing {i}", data=numpy.arange(30), maxshape=(None,), chunks=(1,))
+        f.create_dataset(f"fixed {i}", (40,), "u1", chunks=(1,))[:9] = 1
+        f.create_dataset(f"tree {i}", data=numpy.arange(9).reshape(3, 3), maxshape=(None, None), chunks=(1, 2))
+        group = f.create_group(f"group {i}", track_order=False)
+        for j in range(9 + i % 5):
+            group[f"link {j}"] = h5py.SoftLink("/" + "x" * i)
+
+    def change_some(self, i):
+        yield "open", f"growing {i}", 0, os.O_RDWR
+        yield "write", 0, 30 * 8, 8 * (1 + i % 90), 1
+        yield "close", 0
+        yield "open", f"fixed {i}", 0, os.O_RDWR
+        yield "write", 0, 20, 3, 1
+        yield "close", 0
+        yield "set", f"tree {i}", "h5fs.shape", "4,4"
+        yield "open", f"tree {i}", 0, os.O_RDWR
+        yield "write", 0, 3 * 32, 32, 1
+        yield "close", 0
+        yield "mkdir", f"group {i}/new"
+        yield ("commit",)
+
+    def signatures_across_pages(self):
+        """{address: signature} of headers whose first hundred bytes or so lie in two pages."""
+        with open(self.path, "rb") as f:
+            data = f.read()
+        return {m.start(): m[0] for m in re.finditer(b"|".join(SIGNATURES), data) if m.start() % PAGE > PAGE - 30}
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
