@@ -140,19 +140,3 @@ int h5_header_create(struct h5_file *file, const struct h5_new_message *messages
 	creation_release(&creation);
 	return h5_unit_end(file, rc);
 }
-
-int h5_header_free(struct h5_file *file, uint64_t address)
-{
-	struct h5_header header;
-	int rc;
-
-	h5_unit_begin(file);
-	rc = h5_header_load(file, address, &header);
-	if (!rc) {
-		for (unsigned i = 0; i < header.chunk_count; i++)
-			h5_tx_free(file, header.chunks[i].address, header.chunks[i].size);
-		h5_tx_forget(file, address);
-		h5_header_release(&header);
-	}
-	return h5_unit_end(file, rc);
-}

@@ -21,7 +21,4 @@ struct h5_new_header {
 int h5_header_create(struct h5_file *file, const struct h5_new_message *messages, size_t count,
 		     const struct h5_new_header *how, uint64_t *address);
 
-/* Gives up the space of all chunks of a header, but of nothing that its messages refer to. */
-int h5_header_free(struct h5_file *file, uint64_t address);
-
 #endif

@@ -109,26 +109,6 @@ static void free_segment(const struct h5_local_heap *heap)
 	h5_tx_free(heap->file, heap->address, heap->size);
 }
 
-/* ---- a heap as a whole ---- */
-
-int h5_local_heap_create(struct h5_file *file, uint64_t size, uint64_t *address)
-{
-	uint64_t n = UNIT + round_up(size);
-	uint8_t *bytes = calloc(1, n);
-	int rc = bytes ? 0 : out_of_memory(H5_UNDEF);
-
-	assert(size >= BLOCK_MIN);
-	if (!rc)
-		rc = encode_block(file, bytes + UNIT, (size_t)(n - UNIT),
-				  &(struct h5_local_heap_free){H5_LOCAL_HEAP_END, n - UNIT});
-	if (!rc)
-		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h5_local_heap_header_size(file), address);
-	if (!rc)
-		rc = store_segment(file, *address, UNIT, bytes, n);
-	free(bytes);
-	return rc;
-}
-
 /* ---- texts ---- */
 
 /* Stores the text in the tail of a free block. */

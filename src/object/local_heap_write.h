@@ -10,9 +10,6 @@
 
 #include "object/local_heap.h"
 
-/* A new heap with so many bytes for texts, at least 16. The empty text is at offset 0. */
-int h5_local_heap_create(struct h5_file *file, uint64_t size, uint64_t *address);
-
 /* Bytes that a text of n bytes takes. */
 uint64_t h5_local_heap_need(uint64_t n);
 /* Stores a text of n bytes, none of them NUL. 1: there is no room, the heap must be collected. -EUCLEAN: the

@@ -27,8 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAP_SIZE = 120 }; /* bytes for texts in a new table */
-
 /* ---- a change of one entry ---- */
 
 struct change {
@@ -543,32 +541,6 @@ int h5_symbol_table_rename(struct h5_file *file, struct h5_symbol_table *table, 
 	rc = change_entry(file, table, &insert);
 	if (!rc)
 		rc = change_entry(file, table, &remove);
-	return h5_unit_end(file, rc);
-}
-
-static int create_tree(struct h5_file *file, uint64_t *root)
-{
-	struct h5_btree1_change tree;
-	int rc = h5_btree1_change_init(&tree, file, H5_BTREE1_GROUP, 0, H5_UNDEF);
-
-	if (!rc) {
-		tree.root->dirty = true;
-		rc = h5_btree1_change_write(&tree, 0);
-	}
-	if (!rc)
-		*root = h5_btree1_change_finish(&tree);
-	h5_btree1_change_release(&tree);
-	return rc;
-}
-
-int h5_symbol_table_create(struct h5_file *file, struct h5_symbol_table *table)
-{
-	int rc;
-
-	h5_unit_begin(file);
-	rc = create_tree(file, &table->btree);
-	if (!rc)
-		rc = h5_local_heap_create(file, HEAP_SIZE, &table->heap);
 	return h5_unit_end(file, rc);
 }
 

@@ -18,8 +18,6 @@
 /* Bytes of a name, and of the target of a soft link, at most. */
 enum { H5_SYMBOL_TEXT_MAX = UINT16_MAX };
 
-/* A new table without entries. */
-int h5_symbol_table_create(struct h5_file *file, struct h5_symbol_table *table);
 /* Gives up the space of a table. The objects that its entries name are the caller's to unlink. */
 int h5_symbol_table_free(struct h5_file *file, const struct h5_symbol_table *table);
 

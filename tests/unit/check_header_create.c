@@ -277,29 +277,6 @@ START_TEST(new_headers_are_in_memory)
 }
 END_TEST
 
-START_TEST(space_is_given_up)
-{
-	uint64_t address, end = 0;
-	struct scratch s;
-
-	begin(&s, _i, NULL);
-	for (unsigned i = 0; i < 10; i++) {
-		SUCCEEDS(create(&s, 2, 0, _i, &address));
-		SUCCEEDS(h5_header_free(s.file, address));
-		ck_assert(!end || h5_file_end(s.file) == end);
-		end = h5_file_end(s.file);
-	}
-	for (unsigned i = 0; i < 10; i++) {
-		SUCCEEDS(create(&s, 2, 0, _i, &address));
-		SUCCEEDS(h5_tx_commit(s.file));
-		SUCCEEDS(h5_header_free(s.file, address));
-	}
-	ck_assert_uint_lt(h5_file_end(s.file), end + 3 * COMPACT_LARGE);
-	ck_assert_int_eq(h5_header_free(s.file, address + 1), -EUCLEAN);
-	scratch_release(&s);
-}
-END_TEST
-
 /* Makes each allocation fail once, and takes the header back if it is made all the same. Returns how many
  * calls failed. */
 static unsigned fail_allocations(struct scratch *s, size_t kind, bool latest)
@@ -369,5 +346,5 @@ START_TEST(messages_too_large)
 END_TEST
 
 UNIT_MAIN_LOOPS("header_create", {objects_as_libhdf5_has_them, 2}, {killed_between_cells, 2},
-		{space_is_given_up, 2}, {new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2},
+		{new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2},
 		{messages_too_large, 2})

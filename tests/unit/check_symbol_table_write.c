@@ -173,37 +173,6 @@ START_TEST(a_full_heap_after_the_root_has_moved)
 }
 END_TEST
 
-/* A table of our own takes the place of the group's, whose space is given up. */
-START_TEST(new_tables)
-{
-	const struct file *f = &files[2 * _i];
-	struct symbol_model *m = symbol_model_begin(f->name, f->links, NULL);
-	struct h5_symbol_table old = m->table;
-
-	SUCCEEDS(h5_symbol_table_create(m->file, &m->table));
-	memset(m->links, 0, sizeof m->links);
-	symbol_check(m);
-	symbol_shake(m, 100, 1000, 80);
-	SUCCEEDS(h5_symbol_table_free(m->file, &old));
-	symbol_model_reopen(m);
-	symbol_shake(m, 1000, 1000, 60);
-	symbol_judge(m);
-	symbol_model_end(m);
-}
-END_TEST
-
-START_TEST(an_empty_new_table)
-{
-	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
-
-	SUCCEEDS(h5_symbol_table_free(m->file, &m->table));
-	SUCCEEDS(h5_symbol_table_create(m->file, &m->table));
-	memset(m->links, 0, sizeof m->links);
-	symbol_judge(m);
-	symbol_model_end(m);
-}
-END_TEST
-
 START_TEST(what_cannot_be)
 {
 	struct symbol_model *m = symbol_model_begin("8", 8, NULL);
@@ -353,5 +322,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
 		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
-		{new_tables, FILES / 2}, {an_empty_new_table, 1}, {what_cannot_be, 1},
+		{what_cannot_be, 1},
 		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
