@@ -24,6 +24,8 @@ PERSISTENT = dict(fs_strategy="fsm", fs_persist=True, fs_threshold=1)
 STYLES = {name: dict(libver=(lowest, "latest"), **PERSISTENT) for name, lowest in
           {"symbol tables": "earliest", "superblock 2": "v108", "latest": "latest"}.items()}
 STYLES["tracked"] = dict(STYLES["latest"], track_order=True)
+HUGE = str(list(range(9000)))  # of an attribute: more than a block of a heap holds
+GROWTH = 0.3  # the next call that fails comes so much later
 PAGE = 4096
 SIGNATURES = b"EAHD", b"BTHD", b"FRHP"
 
@@ -63,6 +65,65 @@ class Space(unittest.TestCase):
                         self.ask(*words)
                     self.ask("unmount")
                     self.assertNoneLost()
+
+    def fail_each(self, pristine, before, request, first):
+        """The request fails at some of its reads, each time on a new copy of the file; how often it did."""
+        n, failures, fired = first, 0, True
+        while fired:
+            shutil.copy(pristine, self.path)
+            self.ask("mount", self.path)
+            for words in (*before, ("commit",)):
+                self.ask(*words)
+            self.ask("fail-read", n)
+            _, _, fired, _ = self.shell.ask(*request)
+            self.ask("fail-read", 0)
+            self.ask("commit")
+            self.ask("unmount")
+            self.assertNoneLost(may_look_used=True)
+            failures += fired
+            n += 1 + int(n * GROWTH)
+        return failures
+
+    def test_requests_that_fail(self):
+        pristine, failures = os.path.join(self.folder, "pristine.h5"), 0
+        for i, (style, options) in enumerate(STYLES.items()):
+            request_faults.make(pristine, options)
+            for j, (name, (before, request)) in enumerate(request_faults.NAMES.items()):
+                if (i + j) % 2 == 0:
+                    with self.subTest(style, request=name):
+                        failures += self.fail_each(pristine, before, request, 1 + i // 2)
+        self.assertGreater(failures, 500)
+
+    def requests_of_all_kinds(self):
+        """For each dataset and group that crash_contents makes."""
+        with h5py.File(self.path) as f:
+            for name, thing in f.items():
+                if isinstance(thing, h5py.Group):
+                    for link in thing:
+                        yield ("unlink", f"{name}/{link}"),
+                    if "huge 0" in thing.attrs:
+                        yield ("set", name, "user.huge 0", HUGE), ("commit",), ("set", name, "user.new", HUGE)
+                    yield [("remove", name, f"user.{key}") for key in thing.attrs]
+                    yield ("rmdir", name),
+                elif isinstance(thing, h5py.Dataset):
+                    if thing.chunks and thing.maxshape != thing.shape:
+                        less = ",".join(str(n // 3) for n in thing.shape)
+                        more = ",".join(str(n + 7 * (most is None)) for n, most in zip(thing.shape, thing.maxshape))
+                        yield ("set", name, "h5fs.shape", less), ("commit",), ("set", name, "h5fs.shape", more)
+                        yield ("open", name, 0, os.O_RDWR), ("write", 0, 0, thing.nbytes, 1), ("close", 0)
+                    yield ("unlink", name),
+
+    def test_all_kinds(self):
+        """All that there is becomes smaller, and larger, and goes."""
+        for style, options in STYLES.items():
+            with self.subTest(style):
+                crash_contents.make(self.path, options)
+                for requests in list(self.requests_of_all_kinds()):
+                    self.ask("mount", self.path)
+                    for words in requests:
+                        self.ask(*words)
+                    self.ask("unmount")
+                    self.assertNoneLost(may_look_used=True)
 
     def test_programs(self):
         for style, options in STYLES.items():
