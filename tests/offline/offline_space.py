@@ -103,8 +103,9 @@ class Space(unittest.TestCase):
                     for link in thing:
                         yield ("unlink", f"{name}/{link}"),
                     if "huge 0" in thing.attrs:
-                        yield ("set", name, "user.huge 0", HUGE), ("commit",), ("set", name, "user.new", HUGE)
-                    yield [("remove", name, f"user.{key}") for key in thing.attrs]
+                        yield ("set", name, "user.huge 0", HUGE), ("commit",), ("set", name, "user.large", HUGE)
+                    for key in thing.attrs:
+                        yield ("remove", name, f"user.{key}"), ("commit",), ("set", name, "user.new", "5"), ("remove", name, "user.new")
                     yield ("rmdir", name),
                 elif isinstance(thing, h5py.Dataset):
                     if thing.chunks and thing.maxshape != thing.shape:
