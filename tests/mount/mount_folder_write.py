@@ -219,6 +219,29 @@ test "$(stat -c %s rows)" = 40
             self.assertEqual(os.listdir(m.at("1.h5/two/in")), ["deep"])
             self.assertEqual(os.listdir(m.at("1.h5/a/moved")), ["new"])
 
+    def test_what_is_gone_after_a_closing(self):
+        """Another program has removed it, while a program was in it."""
+        with self.mount() as m:
+            fds = {name: m.open("1.h5/" + name, os.O_PATH) for name in ("rows", "a/log", "a/b", "a/b/x")}
+            self.await_closed(m)
+            with h5py.File(self.at("1.h5"), "r+") as f:
+                for name in "rows", "a/log", "a/b":
+                    del f[name]
+            for name, fd in fds.items():
+                path = f"/proc/self/fd/{fd}"
+                with self.subTest(name):
+                    if name == "a/b":
+                        self.assertErrno(errno.ESTALE, os.listdir, path)
+                        self.assertErrno(errno.ESTALE, os.mkdir, path + "/new")
+                    elif name == "a/b/x":
+                        self.assertErrno(errno.ESTALE, os.truncate, path, 8)
+                    for call, *arguments in (os.stat,), (os.getxattr, "h5fs.shape"), (os.setxattr, "user.a", b"1"):
+                        self.assertErrno(errno.ESTALE, call, path, *arguments)
+                    if name != "a/b":
+                        for flags in os.O_RDONLY, os.O_WRONLY | os.O_APPEND:
+                            self.assertErrno(errno.ESTALE, os.open, path, flags)
+            self.assertEqual(sorted(os.listdir(m.at("1.h5"))), ["a", "hard"])
+
 
 def libc_exchange(a, b):
     subprocess.run(["/usr/bin/python3", "-S", "-c", """
