@@ -117,9 +117,9 @@ class Space(unittest.TestCase):
 
     def test_all_kinds(self):
         """All that there is becomes smaller, and larger, and goes."""
-        for style, options in STYLES.items():
+        for style in "symbol tables", "tracked":
             with self.subTest(style):
-                crash_contents.make(self.path, options)
+                crash_contents.make(self.path, STYLES[style])
                 for requests in list(self.requests_of_all_kinds()):
                     self.ask("mount", self.path)
                     for words in requests:
