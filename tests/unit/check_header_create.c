@@ -346,5 +346,4 @@ START_TEST(messages_too_large)
 END_TEST
 
 UNIT_MAIN_LOOPS("header_create", {objects_as_libhdf5_has_them, 2}, {killed_between_cells, 2},
-		{new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2},
-		{messages_too_large, 2})
+		{new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2}, {messages_too_large, 2})

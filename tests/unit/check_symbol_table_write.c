@@ -321,6 +321,5 @@ START_TEST(a_new_target_comes_first)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
-		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
-		{what_cannot_be, 1},
+		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1}, {what_cannot_be, 1},
 		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
