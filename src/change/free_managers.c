@@ -6,8 +6,8 @@
 #include "change/object_header_edit.h"
 #include "change/private.h"
 #include "format/free_space.h"
-#include "store/block.h"
 #include "store/extension.h"
+#include "store/free_sections.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,10 @@ enum {
 
 /* ---- reading ---- */
 
-static int decode_header(struct h5_reader *r, void *header)
-{
-	return h5_free_space_header_decode(r, header);
-}
-
-static int read_header(struct h5_tx *tx, uint64_t address, struct h5_free_space_header *header)
-{
-	return h5_block_decode_header(tx->file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);
-}
-
 /* Adds a section of the manager to the free space. */
-static int take_section(struct h5_tx *tx, unsigned manager, const struct h5_free_section *section)
+static int take_section(void *arg, unsigned manager, const struct h5_free_section *section)
 {
+	struct h5_tx *tx = arg;
 	const struct h5_space *space = &tx->space;
 	int rc = 0;
 
@@ -58,45 +49,6 @@ static int take_section(struct h5_tx *tx, unsigned manager, const struct h5_free
 	return rc;
 }
 
-static int read_sections(struct h5_tx *tx, unsigned manager, const struct h5_free_space_header *header,
-			 struct h5_reader r)
-{
-	struct h5_free_space_walk walk;
-	struct h5_free_section section;
-	int rc;
-
-	h5_free_space_walk_begin(&walk, r, header);
-	while ((rc = h5_free_space_walk_next(&walk, &section)) > 0) {
-		rc = section.size ? take_section(tx, manager, &section) : 0;
-		if (rc)
-			return rc;
-	}
-	return rc;
-}
-
-static int read_manager(struct h5_tx *tx, unsigned manager, uint64_t address)
-{
-	struct h5_free_space_header header;
-	struct h5_reader r;
-	void *data;
-	int rc = read_header(tx, address, &header);
-
-	if (!rc && header.client != H5_FREE_SPACE_FILE)
-		rc = h5_fail(-EUCLEAN, address, "free-space manager: it is none of a file");
-	if (rc || header.list == H5_UNDEF)
-		return rc;
-	rc = h5_block_open(tx->file, header.list, header.list_size, "free-space section list", &data, &r);
-	if (rc)
-		return rc;
-	rc = h5_free_space_list_check(&r, address);
-	if (!rc) {
-		r.p = r.begin;
-		rc = read_sections(tx, manager, &header, r);
-	}
-	free(data);
-	return rc;
-}
-
 int h5_free_managers_read(struct h5_tx *tx)
 {
 	struct h5_file_space_info info;
@@ -105,10 +57,7 @@ int h5_free_managers_read(struct h5_tx *tx)
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
 	tx->persists = info.persist;
-	for (unsigned i = 0; i < info.count && !rc; i++)
-		if (info.managers[i] != H5_UNDEF)
-			rc = read_manager(tx, i, info.managers[i]);
-	return rc;
+	return h5_free_sections_each(tx->file, &info, take_section, tx);
 }
 
 /* ---- the message ---- */
@@ -141,7 +90,7 @@ static int set_info(struct h5_tx *tx, struct h5_file_space_change *change)
 static int free_manager(struct h5_tx *tx, uint64_t address)
 {
 	struct h5_free_space_header header;
-	int rc = read_header(tx, address, &header);
+	int rc = h5_free_manager_header(tx->file, address, &header);
 
 	if (rc)
 		return rc;

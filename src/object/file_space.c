@@ -6,6 +6,7 @@
 #include "store/block.h"
 #include "store/extension.h"
 #include "store/file.h"
+#include "store/free_sections.h"
 
 #include <stdlib.h>
 
@@ -14,17 +15,6 @@ static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 	int rc = h5_extension_file_space(file, info);
 
 	return rc || info->persist ? rc : -ENODATA;
-}
-
-static int decode_header(struct h5_reader *r, void *header)
-{
-	return h5_free_space_header_decode(r, header);
-}
-
-/* Not cached, since it is read once. */
-static int read_manager(struct h5_file *file, uint64_t address, struct h5_free_space_header *header)
-{
-	return h5_block_decode_header(file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);
 }
 
 int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
@@ -37,7 +27,7 @@ int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
 	for (unsigned i = 0; !rc && i < info.count; i++) {
 		if (info.managers[i] == H5_UNDEF)
 			continue;
-		rc = read_manager(file, info.managers[i], &header);
+		rc = h5_free_manager_header(file, info.managers[i], &header);
 		if (!rc && !h5_add(*bytes, header.total, bytes))
 			rc = h5_fail(-EUCLEAN, info.managers[i],
 				     "free-space managers: more than 2^64 bytes are free");
@@ -61,7 +51,7 @@ static int check_list(struct h5_file *file, uint64_t address, const struct h5_fr
 int h5_free_space_check(struct h5_file *file, uint64_t address, struct h5_damage *damage)
 {
 	struct h5_free_space_header header;
-	int rc = read_manager(file, address, &header);
+	int rc = h5_free_manager_header(file, address, &header);
 
 	if (!rc && header.list != H5_UNDEF)
 		rc = check_list(file, address, &header);
@@ -85,11 +75,19 @@ static int manager_extents(struct h5_file *file, uint64_t address, h5_extent_vis
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	struct h5_free_space_header header;
-	int rc = read_manager(file, address, &header);
+	int rc = h5_free_manager_header(file, address, &header);
 
 	if (!rc)
 		rc = visit(arg, address, h5_free_space_header_size(sb->size_of_offsets, sb->size_of_lengths));
 	return rc || header.list == H5_UNDEF ? rc : visit(arg, header.list, header.list_room);
+}
+
+int h5_file_space_sections(struct h5_file *file, h5_free_section_visit *visit, void *arg)
+{
+	struct h5_file_space_info info;
+	int rc = read_info(file, &info);
+
+	return rc ? rc == -ENODATA ? 0 : rc : h5_free_sections_each(file, &info, visit, arg);
 }
 
 int h5_file_space_extents(struct h5_file *file, h5_extent_visit *visit, void *arg)

@@ -270,6 +270,61 @@ static int find_unused(struct h5_usage *usage, struct h5_damage *damage, struct 
 	return rc;
 }
 
+/* ---- what counts as free ---- */
+
+static int add_section(void *free, unsigned manager, const struct h5_free_section *section)
+{
+	(void)manager;
+	return h5_extents_add(free, section->offset, section->size);
+}
+
+/* Used space that the file records as free, so that a writer will overwrite it. */
+struct overlap {
+	struct h5_usage *usage;
+	struct h5_damage *damage;
+	struct search *search;
+	struct h5_extents free;
+};
+
+static int check_use(struct overlap *o, const struct h5_use *use)
+{
+	if (!h5_extents_touches(&o->free, use->address, use->size))
+		return 0;
+	return note(o->usage, o->damage,
+		    use->owner == H5_UNDEF ? h5_fail(-EUCLEAN, use->address,
+						     "space of the file's own structures is recorded as free")
+					   : h5_fail(-EUCLEAN, use->address,
+						     "space of the object at %ju is recorded as free",
+						     (uintmax_t)use->owner));
+}
+
+static int check_collection(void *arg, uint64_t address, const struct h5_heap_objects *objects)
+{
+	struct overlap *o = arg;
+	uint64_t size;
+	int rc = collection_size(o->search, address, &size);
+
+	(void)objects;
+	if (rc || !h5_extents_touches(&o->free, address, size))
+		return rc;
+	return note(o->usage, o->damage,
+		    h5_fail(-EUCLEAN, address, "space of values in the global heap is recorded as free"));
+}
+
+static int check_free(struct h5_usage *usage, struct h5_damage *damage, struct search *s)
+{
+	struct overlap o = {usage, damage, s, {0}};
+	int rc = h5_file_space_sections(usage->file, add_section, &o.free);
+
+	for (size_t i = 0; i < usage->count && !rc; i++)
+		rc = check_use(&o, &usage->uses[i]);
+	s->end = h5_file_end(usage->file);
+	if (!rc && usage->values)
+		rc = h5_heap_set_each(&usage->values->found, check_collection, &o);
+	h5_extents_release(&o.free);
+	return rc;
+}
+
 int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struct h5_extents *unused)
 {
 	struct search s = {
@@ -280,6 +335,8 @@ int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struc
 		return h5_fail(-ENOMEM, H5_UNDEF, "check: out of memory");
 	qsort(usage->uses, usage->count, sizeof *usage->uses, compare);
 	rc = find_unused(usage, damage, &s);
+	if (!rc)
+		rc = check_free(usage, damage, &s);
 	if (rc == -EUCLEAN || rc == -EIO || rc == -EFBIG)
 		rc = note(usage, damage, rc);
 	free(s.piece);

@@ -29,7 +29,8 @@ int h5_usage_add_own(struct h5_usage *usage, struct h5_damage *damage);
 /* Adds the space of the object. */
 int h5_usage_add_object(struct h5_usage *usage, uint64_t address, struct h5_damage *damage);
 /* Finds the bytes, up to the end that the superblock states, that nothing uses. Notes structures that
- * overlap. To be called once, if the usage is not incomplete. */
+ * overlap, and those in space that the file records as free. To be called once, if the usage is not
+ * incomplete. */
 int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struct h5_extents *unused);
 void h5_usage_release(struct h5_usage *usage); /* may run twice */
 

@@ -12,6 +12,8 @@ import unittest
 import h5py
 import numpy
 
+from mountlib import lookup3
+
 H5FS = os.environ.get("H5FS", "src/h5fs")
 DATA = os.environ["H5FS_TEST_DATA"]
 DAMAGED, UNSUPPORTED = 4, 6
@@ -205,6 +207,30 @@ class Check(unittest.TestCase):
             status, said, errors = check(self.path())
             self.assertEqual((status, said), (DAMAGED, ""))
             self.assertIn("cache image: wrong checksum", errors)
+
+    def test_space_that_is_recorded_as_free(self):
+        """The next writer would overwrite what is in it."""
+        with h5py.File(self.path(), "w", libver="latest", fs_strategy="fsm", fs_persist=True, fs_threshold=1) as f:
+            f["data"], f["text"], f["gone"] = numpy.arange(100), "a value", numpy.arange(1000)
+        with h5py.File(self.path(), "r+") as f:
+            del f["gone"]
+            address, place = h5py.h5o.get_info(f["data"].id).addr, f["data"].id.get_offset()
+        self.assertSound(self.path())
+        with open(self.path(), "rb") as f:
+            content = bytearray(f.read())
+        # The header of the file's manager leads to the list, which begins with a count, a size and the address of a section.
+        header = next(m.start() for m in re.finditer(b"FSHD", content) if content[m.start() + 5] == 1)
+        begin, size = struct.unpack_from("<QQ", content, header + 54)
+        for at, said_of_it in ((place, f"space of the object at {address} is recorded as free"),
+                               (content.index(b"GCOL"), "values in the global heap is recorded as free"),
+                               (begin, "space of the file's own structures is recorded as free")):
+            struct.pack_into("<Q", content, begin + 22, at)
+            struct.pack_into("<I", content, begin + size - 4, lookup3(bytes(content[begin:begin + size - 4])))
+            with open(self.path(), "wb") as f:
+                f.write(content)
+            status, said, errors = check(self.path())
+            self.assertEqual((status, errors), (DAMAGED, ""), said)
+            self.assertIn(said_of_it, said)
 
     def test_what_is_too_large_does_not_end_it(self):
         with h5py.File(self.path(), "w", libver="latest") as f:
