@@ -347,6 +347,7 @@ OFFLINE_TESTS = \
 	tests/offline/offline_refused.py \
 	tests/offline/offline_space.py \
 	tests/offline/request_faults.py \
+	tests/offline/request_syncs.py \
 	tests/offline/shared_messages.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
