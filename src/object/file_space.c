@@ -87,7 +87,9 @@ int h5_file_space_sections(struct h5_file *file, h5_free_section_visit *visit, v
 	struct h5_file_space_info info;
 	int rc = read_info(file, &info);
 
-	return rc ? rc == -ENODATA ? 0 : rc : h5_free_sections_each(file, &info, visit, arg);
+	if (rc)
+		return rc == -ENODATA ? 0 : rc;
+	return h5_free_sections_each(file, &info, visit, arg);
 }
 
 int h5_file_space_extents(struct h5_file *file, h5_extent_visit *visit, void *arg)
