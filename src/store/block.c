@@ -26,17 +26,14 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 	if (rc)
 		return rc;
 	memory = malloc(head + (size_t)n);
-	if (!memory) {
-		h5_charge_release(&charge);
-		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
-	}
-	memset(memory, 0, head);
-	rc = h5_file_read(file, address, memory + head, (size_t)n);
+	rc = memory ? h5_file_read(file, address, memory + head, (size_t)n)
+		    : h5_fail(-ENOMEM, address, "%s: out of memory", what);
 	h5_charge_release(&charge);
 	if (rc) {
 		free(memory);
 		return rc;
 	}
+	memset(memory, 0, head);
 	*out = memory;
 	return 0;
 }
