@@ -3,9 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/free_space.h"
-#include "store/block.h"
 #include "store/extension.h"
-#include "store/file.h"
 #include "store/free_sections.h"
 
 #include <stdlib.h>
@@ -35,26 +33,18 @@ int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
 	return rc;
 }
 
-static int check_list(struct h5_file *file, uint64_t address, const struct h5_free_space_header *header)
-{
-	struct h5_reader r;
-	void *data;
-	int rc = h5_block_open(file, header->list, header->list_size, "free-space section list", &data, &r);
-
-	if (rc)
-		return rc;
-	rc = h5_free_space_list_check(&r, address);
-	free(data);
-	return rc;
-}
-
 int h5_free_space_check(struct h5_file *file, uint64_t address, struct h5_damage *damage)
 {
 	struct h5_free_space_header header;
+	struct h5_reader r;
+	void *data;
 	int rc = h5_free_manager_header(file, address, &header);
 
-	if (!rc && header.list != H5_UNDEF)
-		rc = check_list(file, address, &header);
+	if (!rc && header.list != H5_UNDEF) {
+		rc = h5_free_list_open(file, address, &header, &data, &r);
+		if (!rc)
+			free(data);
+	}
 	return h5_damage_note(damage, rc);
 }
 

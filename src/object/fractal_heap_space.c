@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/zalloc.h"
 #include "change/transaction.h"
-#include "store/block.h"
+#include "store/free_sections.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,11 +18,6 @@ enum {
 };
 
 /* ---- reading ---- */
-
-static int decode_header(struct h5_reader *r, void *header)
-{
-	return h5_free_space_header_decode(r, header);
-}
 
 static int check_header(const struct h5_heap_space *space, const struct h5_fractal_heap *heap)
 {
@@ -92,27 +87,22 @@ static int read_note(struct h5_heap_space *space, uint32_t list)
 static int read_list(struct h5_heap_space *space)
 {
 	const struct h5_free_space_header *h = &space->header;
-	uint32_t checksum = 0;
+	uint32_t checksum;
 	struct h5_reader r;
 	void *data;
-	int rc = h5_block_open(space->file, h->list, h->list_size, "free-space section list", &data, &r);
+	int rc = h5_free_list_open(space->file, space->manager, h, &data, &r);
 
 	if (rc)
 		return rc;
-	rc = h5_free_space_list_check(&r, space->manager);
-	if (!rc) {
-		checksum = (uint32_t)h5_uint_from(r.end - 4, 4);
-		r.p = r.begin;
-		rc = read_sections(space, r);
-	}
+	checksum = (uint32_t)h5_uint_from(r.end - 4, 4);
+	rc = read_sections(space, r);
 	free(data);
 	return rc ? rc : read_note(space, checksum);
 }
 
 static int read_manager(struct h5_heap_space *space, const struct h5_fractal_heap *heap)
 {
-	int rc = h5_block_decode_header(space->file, space->manager, H5_FREE_SPACE_HEADER_MAX, decode_header,
-					&space->header);
+	int rc = h5_free_manager_header(space->file, space->manager, &space->header);
 
 	if (!rc)
 		rc = check_header(space, heap);

@@ -15,6 +15,20 @@ int h5_free_manager_header(struct h5_file *file, uint64_t address, struct h5_fre
 	return h5_block_decode_header(file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);
 }
 
+int h5_free_list_open(struct h5_file *file, uint64_t address, const struct h5_free_space_header *header,
+		      void **data, struct h5_reader *r)
+{
+	int rc = h5_block_open(file, header->list, header->list_size, "free-space section list", data, r);
+
+	if (rc)
+		return rc;
+	rc = h5_free_space_list_check(r, address);
+	r->p = r->begin;
+	if (rc)
+		free(*data);
+	return rc;
+}
+
 /* `r`: over the list of the sections. */
 static int visit_list(struct h5_reader r, const struct h5_free_space_header *header, unsigned manager,
 		      h5_free_section_visit *visit, void *arg)
@@ -44,14 +58,10 @@ static int visit_manager(struct h5_file *file, uint64_t address, unsigned manage
 		rc = h5_fail(-EUCLEAN, address, "free-space manager: it is none of a file");
 	if (rc || header.list == H5_UNDEF)
 		return rc;
-	rc = h5_block_open(file, header.list, header.list_size, "free-space section list", &data, &r);
+	rc = h5_free_list_open(file, address, &header, &data, &r);
 	if (rc)
 		return rc;
-	rc = h5_free_space_list_check(&r, address);
-	if (!rc) {
-		r.p = r.begin;
-		rc = visit_list(r, &header, manager, visit, arg);
-	}
+	rc = visit_list(r, &header, manager, visit, arg);
 	free(data);
 	return rc;
 }

@@ -10,6 +10,11 @@
  */
 int h5_free_manager_header(struct h5_file *file, uint64_t address, struct h5_free_space_header *header);
 
+/* Reads the section list of the manager at the address, and verifies it, but not the sections in it.
+ * *r: over the list, for h5_free_space_walk_begin(). *data is the caller's to free. */
+int h5_free_list_open(struct h5_file *file, uint64_t address, const struct h5_free_space_header *header,
+		      void **data, struct h5_reader *r);
+
 /* `manager`: its number among those of the file, one of enum h5_file_manager. */
 typedef int h5_free_section_visit(void *arg, unsigned manager, const struct h5_free_section *section);
 /* Visits the sections of the file's managers, which `info` leads to. A result other than 0 ends the visits

@@ -400,19 +400,19 @@ class CrashNames(crashlib.CrashCase):
         program = kind(model.copy(), chance)
         return path, program, (before, *self.record(path, program), model, chance)
 
-    def test_moves_beside_new_files(self):
-        self.states = 30
+    def replay_in_each_style(self, kind, word):
         for style, options in STYLES.items():
             with self.subTest(style):
-                path, program, run = self.run_program(Moves, f"{style} {crashlib.SEED} moves", options)
+                path, _, run = self.run_program(kind, f"{style} {crashlib.SEED} {word}", options)
                 self.replay(path, *run)
+
+    def test_moves_beside_new_files(self):
+        self.states = 30
+        self.replay_in_each_style(Moves, "moves")
 
     def test_names_of_what_is_known_already(self):
         self.states = 20
-        for style, options in STYLES.items():
-            with self.subTest(style):
-                path, _, run = self.run_program(LateNames, f"{style} {crashlib.SEED} late", options)
-                self.replay(path, *run)
+        self.replay_in_each_style(LateNames, "late")
 
     def test_moves_out_of_changed_groups(self):
         self.states = 0
