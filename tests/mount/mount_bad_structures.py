@@ -164,7 +164,7 @@ class Attributes(Hostile):
     @staticmethod
     def header1(file, messages):
         """An object header without a checksum, which takes long to make."""
-        body = b""
+        body = bytearray()  # bytes would be copied for each message
         for kind, data in messages:
             data += bytes(-len(data) % 8)
             body += struct.pack("<HHB3x", kind, len(data), 0) + data
