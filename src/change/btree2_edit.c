@@ -94,17 +94,13 @@ static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btr
 	const struct h5_btree2_node *found;
 	struct h5_btree2_edit_node *node;
 	struct h5_lru_entry *ref;
-	uint64_t end, total;
+	uint64_t total;
 	int rc = h5_seen_add(&edit->seen, pointer->address);
 
 	if (rc == -EEXIST)
 		return h5_fail(-EUCLEAN, pointer->address, "version 2 B-tree: a node belongs to two places");
 	if (rc)
 		return h5_fail(rc, pointer->address, "version 2 B-tree: out of memory");
-	/* All of the node must be in the file, since its space is given up if it moves. */
-	if (!h5_add(pointer->address, edit->header.node_size, &end) || end > h5_file_end(file))
-		return h5_fail(-EUCLEAN, pointer->address,
-			       "version 2 B-tree node: it reaches beyond the end of the file");
 	rc = h5_btree2_node_get(edit->tree, &edit->header, pointer->address, level, pointer->records, &ref,
 				&found);
 	if (rc)

@@ -246,6 +246,45 @@ START_TEST(a_header_that_is_no_cell)
 }
 END_TEST
 
+/* The unused bytes of the root lie beyond the end of the file, where the next blocks come. The root's space
+ * is given up, and they keep what is theirs. */
+START_TEST(a_node_that_ends_beyond_the_file)
+{
+	const uint64_t shape[3] = {20, 20, 1};
+	struct model *m = model_begin("random", 2048, shape, NULL);
+	struct btree2_tree tree = {.target = &m->t};
+	uint8_t bytes[2048];
+	struct h5_writer w;
+	uint64_t at;
+	size_t n;
+
+	for (size_t i = 0; i < 5; i++)
+		ck_assert_int_eq(model_set(m, i), 0);
+	SUCCEEDS(target_commit(&m->t));
+	btree2_check(&tree);
+	n = h5_btree2_node_size(&tree.header, 0, tree.header.records);
+	ck_assert_int_eq(h5_file_read(m->t.file, tree.header.root, bytes, n), 0);
+	do
+		ck_assert_int_eq(h5_tx_allocate(m->t.file, H5_ALLOCATE_RAW, n, &at), 0);
+	while (at + n < h5_file_end(m->t.file));
+	ck_assert_int_eq(h5_tx_write(m->t.file, at, bytes, n), 0);
+	tree.header.root = at;
+	w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+	ck_assert_int_eq(h5_btree2_header_encode(&w, &tree.header), 0);
+	ck_assert_int_eq(h5_tx_write(m->t.file, h5_chunk_index_layout(m->t.index)->address, bytes,
+				     h5_btree2_header_size(8, 8)),
+			 0);
+	SUCCEEDS(target_commit(&m->t));
+	target_close(&m->t);
+	target_open(&m->t);
+	for (size_t i = 5; i < 50; i++)
+		ck_assert_int_eq(model_set(m, i), 0);
+	model_reopen(m);
+	model_judge(m, 3);
+	model_end(m);
+}
+END_TEST
+
 static uint64_t root_of(struct model *m, uint64_t records)
 {
 	struct btree2_tree tree = {.target = &m->t};
@@ -278,4 +317,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("btree2_write", {trees_have_the_shape_of_libhdf5s, 1}, {random_changes, VARIANTS},
 		{all_and_nothing, VARIANTS}, {trims, VARIANTS}, {trees_of_libhdf5, 3},
-		{a_header_that_is_no_cell, 1}, {new_nodes_stay, 1})
+		{a_header_that_is_no_cell, 1}, {a_node_that_ends_beyond_the_file, 1}, {new_nodes_stay, 1})
