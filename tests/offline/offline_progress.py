@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import h5py
@@ -44,6 +45,15 @@ class Progress(unittest.TestCase):
                         self.assertLess(sum(2 if char > "\u07ff" else 1 for char in line), columns)
                     if columns >= 80:
                         self.assertRegex(lines[1], r"^[0-9.]+ (bytes|KiB)( of [0-9.]+ (bytes|[KM]iB))?  /")
+
+    def test_five_a_second(self):
+        """No more, however many objects there are."""
+        with h5py.File(self.path, "a") as f:
+            for i in range(3000):
+                f[f"many/{i}"] = i
+        begin = time.monotonic()
+        said = on_terminal("--check", self.path)[2]
+        self.assertLessEqual(said.count(ERASE), 5 * (time.monotonic() - begin) + 2)
 
     def test_findings_have_lines_of_their_own(self):
         with h5py.File(self.path, "a") as f:

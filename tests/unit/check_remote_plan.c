@@ -234,6 +234,24 @@ START_TEST(each_connection_has_a_request)
 }
 END_TEST
 
+/* A reader in the midst of what is announced, and has to wait for a connection, gets that first. */
+START_TEST(what_is_read_comes_before_what_is_announced)
+{
+	static uint8_t buf[CELL];
+	const uint64_t at = 90 * MIB;
+	size_t before;
+
+	begin_with(&scene, 200 * MIB, 256 * MIB, 1);
+	want_every(&scene, 2 * MIB, 0, 100 * MIB, 1, H5_WANTED_SOON);
+	before = scene.count;
+	begin_to_serve(&scene); /* what was asked for before gets no answer */
+	ck_assert_int_eq(h5_io_read(scene.io, at, buf, sizeof buf), 0);
+	end(&scene);
+	ck_assert_uint_gt(scene.count, before);
+	ck_assert_uint_eq(scene.log[before].offset, at);
+}
+END_TEST
+
 /* The larger the cache, the more comes ahead; it comes in so many parts that all connections have one if it
  * is all of the window, 160 MiB, or a step of it. */
 START_TEST(a_window_is_for_all_connections)
@@ -431,7 +449,8 @@ END_TEST
 
 UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, extents_are_joined_over_small_gaps,
 	  long_extents_are_cut_without_small_rests, small_reads_bring_their_block_and_large_ones_themselves,
-	  reading_in_order_asks_once, each_connection_has_a_request, a_window_is_for_all_connections,
+	  reading_in_order_asks_once, each_connection_has_a_request,
+	  what_is_read_comes_before_what_is_announced, a_window_is_for_all_connections,
 	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
 	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
