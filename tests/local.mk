@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/unit/check_family_open \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
+	tests/unit/check_fetcher \
 	tests/unit/check_grants \
 	tests/unit/check_group \
 	tests/unit/check_group_faults \
@@ -230,6 +231,7 @@ tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+tests_unit_check_fetcher_LDADD = $(CURL_LIBS) $(LDADD)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \

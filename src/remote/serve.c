@@ -20,7 +20,7 @@ static struct h5_source *source_of(struct h5_fetcher *f, const struct h5_remote_
 {
 	struct h5_source *source = request->file < H5_REMOTE_FILES ? &f->sources[request->file] : NULL;
 
-	if (!source || request->offset % H5_REMOTE_CELL || !request->n || request->n > H5_REMOTE_PART)
+	if (!source || request->offset % H5_REMOTE_CELL || !request->n)
 		return NULL;
 	if (request->what == H5_REMOTE_OPEN || request->what == H5_REMOTE_LIST)
 		return source->url || request->offset ? NULL : source;

@@ -1,0 +1,198 @@
+/* What the fetcher does with requests of a daemon that is hostile: of each request that cannot be, it ends.
+ */
+#include "config.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifdef HAVE_LIBCURL
+
+#include "remote/private.h"
+
+enum { CELLS = 600, SIZE = 3 * H5_REMOTE_CELL - 100, LARGE = 1 << 30, GOOD_ID = 99 };
+
+/* File 0 is known, and ranges of it are asked for; so is file 1, which has come whole; others are not. */
+static struct h5_fetcher *begin(void)
+{
+	struct h5_fetcher *f = calloc(1, sizeof *f);
+
+	ck_assert_ptr_nonnull(f);
+	f->end = (struct h5_remote_end){.memory = calloc(CELLS, H5_REMOTE_CELL), .cells = CELLS};
+	f->multi = curl_multi_init();
+	f->url = strdup("http://host/folder/x.h5");
+	f->options.url = f->url;
+	f->sources[0] =
+		(struct h5_source){.known = true, .url = strdup("http://host/folder/x.h5"), .size = LARGE};
+	f->sources[1] = (struct h5_source){.known = true,
+					   .url = strdup("http://host/folder/y.h5"),
+					   .size = SIZE,
+					   .whole = calloc(1, SIZE)};
+	f->sources_used = 2;
+	ck_assert(f->end.memory && f->multi && f->url && f->sources[1].whole);
+	return f;
+}
+
+static void end(struct h5_fetcher *f)
+{
+	for (size_t i = 0; i < f->sources_used; i++)
+		h5_source_forget(f, &f->sources[i]);
+	curl_multi_cleanup(f->multi);
+	free(f->end.memory);
+	free(f->url);
+	free(f);
+}
+
+/* Sends a message of this many bytes more than its parts have, in cells that follow from the first one. */
+static void say(int fd, const struct h5_remote_request *request, uint32_t cell, ssize_t more)
+{
+	static struct h5_remote_message message;
+	size_t size = sizeof *request + request->cells * sizeof *message.cells + request->name;
+
+	message.request = *request;
+	for (uint32_t i = 0; i < request->cells && i < H5_REMOTE_PART_CELLS; i++)
+		message.cells[i] = cell + i;
+	for (uint32_t i = 0; i < request->name && request->cells <= H5_REMOTE_PART_CELLS; i++)
+		((char *)(message.cells + request->cells))[i] = 'n';
+	size = (size_t)((ssize_t)size + more);
+	ck_assert_uint_le(size, sizeof message);
+	ck_assert_int_eq(send(fd, &message, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+/* True: the fetcher has served the request, and goes on to serve others. */
+static bool goes_on(struct h5_fetcher *f, const struct h5_remote_request *request, uint32_t cell,
+		    ssize_t more)
+{
+	const struct h5_remote_request good = {
+		.what = H5_REMOTE_READ, .id = GOOD_ID, .file = 1, .cells = 3, .n = SIZE};
+	struct h5_remote_reply reply;
+	bool served = false;
+	int ends[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	say(ends[1], request, cell, more);
+	say(ends[1], &good, 0, 0);
+	shutdown(ends[1], SHUT_WR);
+	f->end.fd = ends[0];
+	h5_fetcher_serve(f); /* until there is no message left; without connections it starts no transfer */
+	while (read(ends[1], &reply, sizeof reply) == sizeof reply)
+		served |= reply.id == GOOD_ID && !reply.code && reply.got == SIZE;
+	close(ends[0]);
+	close(ends[1]);
+	return served;
+}
+
+static const struct asked {
+	struct h5_remote_request request;
+	uint32_t cell; /* the first one */
+	ssize_t more;  /* bytes of the message beyond those that it tells */
+	bool sound;
+} all[] = {
+#define READ(in, at, bytes, count)                                                                           \
+	.what = H5_REMOTE_READ, .file = (in), .offset = (at), .n = (bytes), .cells = (count)
+#define CELL H5_REMOTE_CELL
+	{.request = {READ(0, 0, CELL, 1)}, .sound = true},
+	{.request = {READ(0, 5 * CELL, 2 * CELL, 2)}, .cell = CELLS - 2, .sound = true},
+	{.request = {READ(0, LARGE - CELL, CELL, 1)}, .sound = true},
+	{.request = {READ(0, 0, H5_REMOTE_PART, H5_REMOTE_PART_CELLS)}, .sound = true},
+	{.request = {READ(1, 2 * CELL, CELL - 100, 1)}, .sound = true},
+	/* Cells that are not there, or are not as many as the bytes take. */
+	{.request = {READ(0, 0, 2 * CELL, 2)}, .cell = CELLS - 1},
+	{.request = {READ(0, 0, CELL, 1)}, .cell = CELLS},
+	{.request = {READ(0, 0, CELL, 2)}},
+	{.request = {READ(0, 0, CELL + 1, 1)}},
+	{.request = {READ(0, 0, H5_REMOTE_PART + CELL, H5_REMOTE_PART_CELLS + 1)}},
+	/* Bytes that the file has not. */
+	{.request = {READ(0, 0, 0, 0)}},
+	{.request = {READ(0, 1, CELL, 1)}},
+	{.request = {READ(0, LARGE, CELL, 1)}},
+	{.request = {READ(0, LARGE - CELL, 2 * CELL, 2)}},
+	{.request = {READ(1, 2 * CELL, CELL - 99, 1)}},
+	{.request = {READ(1, UINT64_MAX - CELL + 1, CELL, 1)}},
+	/* Files that are not open, or cannot be. */
+	{.request = {READ(2, 0, CELL, 1)}},
+	{.request = {READ(H5_REMOTE_FILES, 0, CELL, 1)}},
+	{.request = {READ(UINT32_MAX, 0, CELL, 1)}},
+	{.request = {READ(0, 0, CELL, 1), .name = 1}},
+	/* Messages that are cut, or longer than they say. */
+	{.request = {READ(0, 0, CELL, 1)}, .more = -1},
+	{.request = {READ(0, 0, CELL, 1)}, .more = 1},
+	{.request = {.what = H5_REMOTE_CLOSE}, .more = -1},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = 4}, .sound = true},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = H5_REMOTE_NAME - 1},
+	 .sound = true},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = H5_REMOTE_NAME}},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .offset = CELL, .n = CELL, .cells = 1}},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 0, .n = CELL, .cells = 1}},
+	/* Not of an object store: the daemon gets an error. */
+	{.request = {.what = H5_REMOTE_LIST, .file = 2, .n = CELL, .cells = 1, .name = 4}, .sound = true},
+	{.request = {.what = H5_REMOTE_LIST, .file = 2, .offset = CELL, .n = CELL, .cells = 1, .name = 4}},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = 0}, .sound = true},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = 2}},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = H5_REMOTE_FILES}},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = 0, .offset = CELL}},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = 0, .n = CELL, .cells = 1}},
+	{.request = {.what = H5_REMOTE_CLOSE, .file = 0, .name = 1}},
+	{.request = {.what = 0, .file = 0, .n = CELL, .cells = 1}},
+	{.request = {.what = H5_REMOTE_CLOSE + 1, .file = 0, .n = CELL, .cells = 1}},
+};
+
+START_TEST(what_cannot_be_asked_ends_it)
+{
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct h5_fetcher *f = begin();
+
+		ck_assert_msg(goes_on(f, &all[i].request, all[i].cell, all[i].more) == all[i].sound,
+			      "request %zu", i);
+		end(f);
+	}
+}
+END_TEST
+
+/* A file that is still asked for cannot be closed. */
+START_TEST(what_is_under_way_stays_open)
+{
+	const struct h5_remote_request read = {READ(0, 0, CELL, 1)}, close_it = {.what = H5_REMOTE_CLOSE};
+	struct h5_fetcher *f = begin();
+
+	ck_assert(goes_on(f, &read, 0, 0));
+	ck_assert(!goes_on(f, &close_it, 0, 0));
+	end(f);
+	f = begin();
+	ck_assert(goes_on(f, &close_it, 0, 0));
+	ck_assert(!goes_on(f, &read, 0, 0));
+	end(f);
+}
+END_TEST
+
+/* As many requests as may be under way, and one more. */
+START_TEST(no_more_than_may_be_under_way)
+{
+	const struct h5_remote_request read = {READ(0, 0, CELL, 1)};
+	struct h5_fetcher *f = begin();
+
+	for (unsigned i = 0; i < H5_REMOTE_UNDER_WAY - 1; i++)
+		ck_assert(goes_on(f, &read, 0, 0));
+	ck_assert(!goes_on(f, &read, 0, 0)); /* that one is served, and the next one is not */
+	end(f);
+}
+END_TEST
+
+UNIT_MAIN("fetcher", what_cannot_be_asked_ends_it, what_is_under_way_stays_open,
+	  no_more_than_may_be_under_way)
+
+#else
+
+#include <stdio.h>
+
+int main(void)
+{
+	puts("there is no libcurl, and so no fetcher");
+	return 77;
+}
+
+#endif
