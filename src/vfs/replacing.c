@@ -120,5 +120,4 @@ void h5_replacing_end(struct h5_handle *h)
 	h5_log_about(h->vfs, h->node->entity.address, "new contents were dropped, the old ones stay: %s",
 		     rc ? h5_error_last()->text : strerror(-h->unfinished));
 	h5_replacement_end(h->replacement);
-	h->replacement = h->input.replacement = NULL;
 }
