@@ -22,12 +22,12 @@ fuzz_targets = \
 	tests/fuzz/walk.h \
 	tests/fuzz/write.c \
 	tests/fuzz/write.h
-tests_fuzz_replay_SOURCES = tests/fuzz/replay.c $(fuzz_targets)
+tests_fuzz_replay_SOURCES = tests/fuzz/replay.c $(fuzz_targets) $(idle_fetcher)
 # libcurl comes first, so that its own functions are linked, not those of src/remote/libcurl.c: server.c stands between it and the C library.
 tests_fuzz_replay_LDADD = $(CURL_LIBS) $(LDADD)
 EXTRA_PROGRAMS += tests/fuzz/fuzz
 CLEANFILES += tests/fuzz/fuzz
-tests_fuzz_fuzz_SOURCES = tests/fuzz/main.c $(fuzz_targets)
+tests_fuzz_fuzz_SOURCES = tests/fuzz/main.c $(fuzz_targets) $(idle_fetcher)
 tests_fuzz_fuzz_LDADD = $(CURL_LIBS) $(LDADD)
 tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += tests/fuzz/replay

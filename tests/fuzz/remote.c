@@ -255,7 +255,7 @@ static void run_replies(const void *arg, const uint8_t *data, size_t size)
 
 #ifdef HAVE_LIBCURL
 
-#include "remote/private.h"
+#include "idle_fetcher.h"
 
 #define LISTING "http://host/folder/?"
 
@@ -344,36 +344,20 @@ static void serve(struct h5_fetcher *f, struct h5_reader *r)
 	close(ends[1]);
 }
 
-/* Some known files: one of which ranges are asked for, and one that has come whole. */
 static void run_requests(const void *arg, const uint8_t *data, size_t size)
 {
 	struct h5_reader r = h5_reader_init(data, size, 0, 8, 8);
-	struct h5_fetcher *f = calloc(1, sizeof *f);
-	uint8_t *whole = calloc(1, WHOLE);
+	struct h5_fetcher *f = idle_fetcher_new(CELLS, take(&r, 8), WHOLE);
 
 	(void)arg;
-	FUZZ_HOLDS(f && whole);
-	f->end = (struct h5_remote_end){.memory = calloc(CELLS, H5_REMOTE_CELL), .cells = CELLS};
-	f->multi = curl_multi_init();
+	FUZZ_HOLDS(f);
 	f->is_s3 = true;
 	f->options.url = "s3://folder/below/";
 	f->s3.endpoint = "http://host";
-	f->url = strdup("http://host/folder/x.h5?secret");
-	FUZZ_HOLDS(f->end.memory && f->multi && f->url);
-	f->sources[0] = (struct h5_source){
-		.known = true, .url = strdup("http://host/folder/x.h5"), .size = take(&r, 8)};
-	f->sources[1] = (struct h5_source){
-		.known = true, .url = strdup("http://host/folder/y.h5"), .size = WHOLE, .whole = whole};
-	f->sources_used = 2;
 	serve(f, &r);
 	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
 		check_transfer(f, &f->transfers[i]);
-	for (size_t i = 0; i < f->sources_used; i++)
-		h5_source_forget(f, &f->sources[i]);
-	curl_multi_cleanup(f->multi);
-	free(f->end.memory);
-	free(f->url);
-	free(f);
+	idle_fetcher_free(f);
 }
 
 /* ---- URLs, of which libcurl is the judge ---- */

@@ -5,46 +5,22 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #ifdef HAVE_LIBCURL
 
-#include "remote/private.h"
+#include "idle_fetcher.h"
 
 enum { CELLS = 600, SIZE = 3 * H5_REMOTE_CELL - 100, LARGE = 1 << 30, GOOD_ID = 99 };
 
-/* File 0 is known, and ranges of it are asked for; so is file 1, which has come whole; others are not. */
 static struct h5_fetcher *begin(void)
 {
-	struct h5_fetcher *f = calloc(1, sizeof *f);
+	struct h5_fetcher *f = idle_fetcher_new(CELLS, LARGE, SIZE);
 
 	ck_assert_ptr_nonnull(f);
-	f->end = (struct h5_remote_end){.memory = calloc(CELLS, H5_REMOTE_CELL), .cells = CELLS};
-	f->multi = curl_multi_init();
-	f->url = strdup("http://host/folder/x.h5");
-	f->options.url = f->url;
-	f->sources[0] =
-		(struct h5_source){.known = true, .url = strdup("http://host/folder/x.h5"), .size = LARGE};
-	f->sources[1] = (struct h5_source){.known = true,
-					   .url = strdup("http://host/folder/y.h5"),
-					   .size = SIZE,
-					   .whole = calloc(1, SIZE)};
-	f->sources_used = 2;
-	ck_assert(f->end.memory && f->multi && f->url && f->sources[1].whole);
 	return f;
-}
-
-static void end(struct h5_fetcher *f)
-{
-	for (size_t i = 0; i < f->sources_used; i++)
-		h5_source_forget(f, &f->sources[i]);
-	curl_multi_cleanup(f->multi);
-	free(f->end.memory);
-	free(f->url);
-	free(f);
 }
 
 /* Sends a message of this many bytes more than its parts have, in cells that follow from the first one. */
@@ -78,7 +54,7 @@ static bool goes_on(struct h5_fetcher *f, const struct h5_remote_request *reques
 	say(ends[1], &good, 0, 0);
 	shutdown(ends[1], SHUT_WR);
 	f->end.fd = ends[0];
-	h5_fetcher_serve(f); /* until there is no message left; without connections it starts no transfer */
+	h5_fetcher_serve(f); /* until there is no message left */
 	while (read(ends[1], &reply, sizeof reply) == sizeof reply)
 		served |= reply.id == GOOD_ID && !reply.code && reply.got == SIZE;
 	close(ends[0]);
@@ -148,7 +124,7 @@ START_TEST(what_cannot_be_asked_ends_it)
 
 		ck_assert_msg(goes_on(f, &all[i].request, all[i].cell, all[i].more) == all[i].sound,
 			      "request %zu", i);
-		end(f);
+		idle_fetcher_free(f);
 	}
 }
 END_TEST
@@ -161,11 +137,11 @@ START_TEST(what_is_under_way_stays_open)
 
 	ck_assert(goes_on(f, &read, 0, 0));
 	ck_assert(!goes_on(f, &close_it, 0, 0));
-	end(f);
+	idle_fetcher_free(f);
 	f = begin();
 	ck_assert(goes_on(f, &close_it, 0, 0));
 	ck_assert(!goes_on(f, &read, 0, 0));
-	end(f);
+	idle_fetcher_free(f);
 }
 END_TEST
 
@@ -178,7 +154,7 @@ START_TEST(no_more_than_may_be_under_way)
 	for (unsigned i = 0; i < H5_REMOTE_UNDER_WAY - 1; i++)
 		ck_assert(goes_on(f, &read, 0, 0));
 	ck_assert(!goes_on(f, &read, 0, 0)); /* that one is served, and the next one is not */
-	end(f);
+	idle_fetcher_free(f);
 }
 END_TEST
 
