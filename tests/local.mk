@@ -36,9 +36,9 @@ UNIT_TESTS = \
 	tests/unit/check_filter_list \
 	tests/unit/check_family \
 	tests/unit/check_family_open \
+	tests/unit/check_fetcher \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
-	tests/unit/check_fetcher \
 	tests/unit/check_grants \
 	tests/unit/check_group \
 	tests/unit/check_group_faults \
@@ -189,10 +189,6 @@ tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(scratch)
 # Allocations, and system calls of reading, that fail.
-idle_fetcher = tests/lib/idle_fetcher.h
-if HAVE_LIBCURL
-idle_fetcher += tests/lib/idle_fetcher.c
-endif
 fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
@@ -235,6 +231,11 @@ tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+# A fetcher in the test's process.
+idle_fetcher = tests/lib/idle_fetcher.h
+if HAVE_LIBCURL
+idle_fetcher += tests/lib/idle_fetcher.c
+endif
 tests_unit_check_fetcher_SOURCES = tests/unit/check_fetcher.c $(idle_fetcher)
 tests_unit_check_fetcher_LDADD = $(CURL_LIBS) $(LDADD)
 

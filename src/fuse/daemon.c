@@ -231,9 +231,9 @@ destroy:
 
 /* Chunks come and go by the thousand. To return their memory to the kernel each time costs as much as copying
  * them, so malloc() keeps it. At the end of its arena it keeps as much as the chunks of one write take while
- * they are encoded. The memory of large chunks is returned nevertheless: their holes in the arena
- * would fit nothing else, and no budget would count them. There is one arena, since none can use the free
- * memory of another one. */
+ * they are encoded. The memory of large chunks is returned nevertheless: their holes in the arena would fit
+ * nothing else, and no budget would count them. There is one arena, since none can use the free memory of
+ * another one. */
 void h5_daemon_keep_memory(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 8 << 20);
