@@ -47,7 +47,7 @@ class Progress(unittest.TestCase):
                         self.assertRegex(lines[1], r"^[0-9.]+ (bytes|KiB)( of [0-9.]+ (bytes|[KM]iB))?  /")
 
     def test_five_a_second(self):
-        """No more, however many objects there are."""
+        """The line is drawn at most five times a second, however many objects there are."""
         with h5py.File(self.path, "a") as f:
             for i in range(3000):
                 f[f"many/{i}"] = i

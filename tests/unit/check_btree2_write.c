@@ -246,8 +246,8 @@ START_TEST(a_header_that_is_no_cell)
 }
 END_TEST
 
-/* The unused bytes of the root lie beyond the end of the file, where the next blocks come. The root's space
- * is given up, and they keep what is theirs. */
+/* The file ends before the unused bytes of the root node. New blocks take that space. When the root moves and
+ * gives up its old space, the new blocks must keep theirs. */
 START_TEST(a_node_that_ends_beyond_the_file)
 {
 	const uint64_t shape[3] = {20, 20, 1};

@@ -1,5 +1,5 @@
-/* What the fetcher does with requests of a daemon that is hostile: of each request that cannot be, it ends.
- */
+/* The fetcher gets requests as a hostile daemon would send them. It must serve the valid ones, and end when
+ * it gets one that is invalid. */
 #include "config.h"
 
 #include "unit.h"
@@ -23,8 +23,9 @@ static struct h5_fetcher *begin(void)
 	return f;
 }
 
-/* Sends a message of this many bytes more than its parts have, in cells that follow from the first one. */
-static void say(int fd, const struct h5_remote_request *request, uint32_t cell, ssize_t more)
+/* Sends the request with numbers of cells that begin at `cell`, and a name. The message is `extra` bytes
+ * longer than the request says; if `extra` is negative, it is cut. */
+static void say(int fd, const struct h5_remote_request *request, uint32_t cell, ssize_t extra)
 {
 	static struct h5_remote_message message;
 	size_t size = sizeof *request + request->cells * sizeof *message.cells + request->name;
@@ -34,14 +35,14 @@ static void say(int fd, const struct h5_remote_request *request, uint32_t cell, 
 		message.cells[i] = cell + i;
 	for (uint32_t i = 0; i < request->name && request->cells <= H5_REMOTE_PART_CELLS; i++)
 		((char *)(message.cells + request->cells))[i] = 'n';
-	size = (size_t)((ssize_t)size + more);
+	size = (size_t)((ssize_t)size + extra);
 	ck_assert_uint_le(size, sizeof message);
 	ck_assert_int_eq(send(fd, &message, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
-/* True: the fetcher has served the request, and goes on to serve others. */
+/* Sends the request, and then a valid one. True: the fetcher has served the valid one, too. */
 static bool goes_on(struct h5_fetcher *f, const struct h5_remote_request *request, uint32_t cell,
-		    ssize_t more)
+		    ssize_t extra)
 {
 	const struct h5_remote_request good = {
 		.what = H5_REMOTE_READ, .id = GOOD_ID, .file = 1, .cells = 3, .n = SIZE};
@@ -50,7 +51,7 @@ static bool goes_on(struct h5_fetcher *f, const struct h5_remote_request *reques
 	int ends[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-	say(ends[1], request, cell, more);
+	say(ends[1], request, cell, extra);
 	say(ends[1], &good, 0, 0);
 	shutdown(ends[1], SHUT_WR);
 	f->end.fd = ends[0];
@@ -64,9 +65,9 @@ static bool goes_on(struct h5_fetcher *f, const struct h5_remote_request *reques
 
 static const struct asked {
 	struct h5_remote_request request;
-	uint32_t cell; /* the first one */
-	ssize_t more;  /* bytes of the message beyond those that it tells */
-	bool sound;
+	uint32_t cell; /* number of the first cell */
+	ssize_t extra; /* how many bytes longer the message is than the request says */
+	bool sound;    /* the fetcher must serve it */
 } all[] = {
 #define READ(in, at, bytes, count)                                                                           \
 	.what = H5_REMOTE_READ, .file = (in), .offset = (at), .n = (bytes), .cells = (count)
@@ -95,9 +96,9 @@ static const struct asked {
 	{.request = {READ(UINT32_MAX, 0, CELL, 1)}},
 	{.request = {READ(0, 0, CELL, 1), .name = 1}},
 	/* Messages that are cut, or longer than they say. */
-	{.request = {READ(0, 0, CELL, 1)}, .more = -1},
-	{.request = {READ(0, 0, CELL, 1)}, .more = 1},
-	{.request = {.what = H5_REMOTE_CLOSE}, .more = -1},
+	{.request = {READ(0, 0, CELL, 1)}, .extra = -1},
+	{.request = {READ(0, 0, CELL, 1)}, .extra = 1},
+	{.request = {.what = H5_REMOTE_CLOSE}, .extra = -1},
 	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = 4}, .sound = true},
 	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = H5_REMOTE_NAME - 1},
 	 .sound = true},
@@ -122,7 +123,7 @@ START_TEST(what_cannot_be_asked_ends_it)
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		struct h5_fetcher *f = begin();
 
-		ck_assert_msg(goes_on(f, &all[i].request, all[i].cell, all[i].more) == all[i].sound,
+		ck_assert_msg(goes_on(f, &all[i].request, all[i].cell, all[i].extra) == all[i].sound,
 			      "request %zu", i);
 		idle_fetcher_free(f);
 	}
@@ -145,7 +146,7 @@ START_TEST(what_is_under_way_stays_open)
 }
 END_TEST
 
-/* As many requests as may be under way, and one more. */
+/* The fetcher ends when more requests are under way than it has room for. */
 START_TEST(no_more_than_may_be_under_way)
 {
 	const struct h5_remote_request read = {READ(0, 0, CELL, 1)};
@@ -153,7 +154,7 @@ START_TEST(no_more_than_may_be_under_way)
 
 	for (unsigned i = 0; i < H5_REMOTE_UNDER_WAY - 1; i++)
 		ck_assert(goes_on(f, &read, 0, 0));
-	ck_assert(!goes_on(f, &read, 0, 0)); /* that one is served, and the next one is not */
+	ck_assert(!goes_on(f, &read, 0, 0)); /* it takes the last place, so the valid one has none */
 	idle_fetcher_free(f);
 }
 END_TEST

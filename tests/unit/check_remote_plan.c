@@ -234,7 +234,8 @@ START_TEST(each_connection_has_a_request)
 }
 END_TEST
 
-/* A reader in the midst of what is announced, and has to wait for a connection, gets that first. */
+/* Somebody reads in the middle of an announced range, most of which has not been asked for. The daemon asks
+ * for what is read before it asks for the rest. */
 START_TEST(what_is_read_comes_before_what_is_announced)
 {
 	static uint8_t buf[CELL];
@@ -244,7 +245,7 @@ START_TEST(what_is_read_comes_before_what_is_announced)
 	begin_with(&scene, 200 * MIB, 256 * MIB, 1);
 	want_every(&scene, 2 * MIB, 0, 100 * MIB, 1, H5_WANTED_SOON);
 	before = scene.count;
-	begin_to_serve(&scene); /* what was asked for before gets no answer */
+	begin_to_serve(&scene); /* it does not answer what was asked for before */
 	ck_assert_int_eq(h5_io_read(scene.io, at, buf, sizeof buf), 0);
 	end(&scene);
 	ck_assert_uint_gt(scene.count, before);
