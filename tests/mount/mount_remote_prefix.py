@@ -19,6 +19,7 @@ KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
 ENV = {**{name: "" for name in os.environ if name.startswith("AWS_")}, "AWS_REGION": KEYS.region, "AWS_ACCESS_KEY_ID": KEYS.access,
        "AWS_SECRET_ACCESS_KEY": KEYS.secret, "AWS_CONFIG_FILE": "/no/file", "AWS_SHARED_CREDENTIALS_FILE": "/no/file"}
 SOON = 60  # seconds
+MIB = 1 << 20
 
 
 def make(path, number):
@@ -150,6 +151,22 @@ class Trees(Prefix):
         with self.serve(keys=KEYS) as server, self.mount(server, options=",match=*.DATA:big") as m:
             self.assertEqual(read(m.at("wanted.data/a/x")), numbers(1))
             self.assertTrue(os.path.isfile(m.at("big")))
+
+    def test_what_comes_next_of_an_object(self):
+        """It is asked for ahead of who reads in order, and of nobody else."""
+        os.mkdir(self.at("run"))
+        with open(self.at("run/big"), "wb") as f:
+            f.truncate(80 * MIB)
+        with self.serve(keys=KEYS) as server, self.mount(server) as m, open(m.at("big"), "rb", buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            for place in 70, 20, 60, 10, 50, 30:
+                os.pread(f.fileno(), 4096, place * MIB)
+            self.assertLess(server.furthest(), 72 * MIB)
+            self.assertLess(server.count.bytes, 10 * MIB)
+            server.forget()
+            for place in 0, 2, 5, 8:
+                os.pread(f.fileno(), 4096, place * MIB)
+            self.until(lambda: server.furthest() > 40 * MIB)
 
     def test_a_folder_hides_an_object_of_its_name(self):
         make(self.at("run/both/x.h5"), 1)

@@ -12,8 +12,11 @@ static void close_overlay(struct h5_io *io)
 	h5_overlay_release((struct h5_overlay *)io);
 }
 
-static const struct h5_io_ops ops = {
-	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = close_overlay};
+static const struct h5_io_ops ops = {.read = h5_overlay_read,
+				     .readv = h5_overlay_readv,
+				     .stat = h5_overlay_stat,
+				     .unlock = h5_overlay_unlock,
+				     .close = close_overlay};
 
 /* Two that touch each other, and one behind the end. */
 static struct h5_patch patches[] = {
@@ -68,6 +71,22 @@ START_TEST(reads_see_patches)
 	h5_patches_remove(&overlay.patches, 0, 2);
 	check_every_read(&overlay, letters, 26);
 	h5_io_close(&overlay.io);
+}
+END_TEST
+
+static int unlock_fails(struct h5_io *io)
+{
+	(void)io;
+	return -ENOLCK;
+}
+
+START_TEST(a_lock_beneath_that_cannot_be_given_up)
+{
+	static const struct h5_io_ops ops_beneath = {.unlock = unlock_fails};
+	struct h5_io beneath = {.ops = &ops_beneath};
+	struct h5_overlay overlay = {.io.ops = &ops, .beneath = &beneath};
+
+	ck_assert_int_eq(h5_io_unlock(&overlay.io), -ENOLCK);
 }
 END_TEST
 
@@ -194,5 +213,6 @@ START_TEST(either_file_of_pages_can_fail)
 }
 END_TEST
 
-UNIT_MAIN("overlay", reads_see_patches, an_endless_one_goes_on_with_zeros, patches_are_found_by_their_offset,
-	  pages_replace_the_origin, either_file_of_pages_can_fail)
+UNIT_MAIN("overlay", reads_see_patches, a_lock_beneath_that_cannot_be_given_up,
+	  an_endless_one_goes_on_with_zeros, patches_are_found_by_their_offset, pages_replace_the_origin,
+	  either_file_of_pages_can_fail)
