@@ -196,6 +196,19 @@ class Pages(ViewCase):
             self.assertErrno(errno.EOVERFLOW, read, m.at(".h5fs/png/too wide/0001.png"))
             self.assertFalse(os.path.exists(m.at(".h5fs/csv/too wide")))
 
+    def test_digits(self):
+        """As many as the last page needs."""
+        path = self.file("digits.h5")
+        counts = {9999: 4, 10000: 4, 10001: 5, 99999: 5, 100000: 5, 100001: 6, 100011: 6}
+        with h5py.File(path, "w", libver="latest") as f:
+            for count in counts:
+                f.create_dataset(str(count), (count, 1, 1), "u1", chunks=(1000, 1, 1))
+        with Mount(path) as m:
+            for count, digits in counts.items():
+                for page in 0, count - 1:
+                    self.assertTrue(os.path.exists(m.at(f".h5fs/png/{count}/{page:0{digits}}.png")), (count, page))
+                self.assertFalse(os.path.exists(m.at(f".h5fs/png/{count}/{count:0{digits}}.png")), count)
+
     def test_pages_are_not_written(self):
         path, data = self.make()
         with Mount(path, options="rw") as m:
