@@ -233,6 +233,31 @@ class Elsewhere(MountCase):
                         self.assertIn(e.errno, (errno.ELOOP, errno.EUCLEAN))
             self.assertEqual(len(read(m.at("good"))), 8)
 
+    def test_a_virtual_source_without_a_layout(self):
+        """The dataset has as many rows as it says itself, and cannot be read."""
+        path, source = self.file("virtual.h5"), self.file("source.h5")
+        with h5py.File(source, "w", libver="earliest") as f:
+            f.create_dataset("s", (9,), "u1", chunks=(5,), maxshape=(None,), fillvalue=3)
+            header = h5py.h5o.get_info(f["s"].id).addr
+        with h5py.File(path, "w", libver="latest") as f:
+            f["good"] = 1
+            layout = h5py.VirtualLayout((5,), "u1", (None,))
+            layout[:h5py.h5s.UNLIMITED] = h5py.VirtualSource("source.h5", "s", (9,), maxshape=(None,))[:h5py.h5s.UNLIMITED]
+            f.create_virtual_dataset("d", layout, fillvalue=7)
+        with Mount(path) as m:
+            self.assertEqual(read(m.at("d")), bytes([3] * 9))
+        content = bytearray(read(source))
+        at = header + 16
+        while (message := struct.unpack_from("<HH", content, at))[0] != b.LAYOUT:
+            at += 8 + message[1]
+        for place, value, error in (at + 8, 99, errno.ENOTSUP), (at, 0, errno.EUCLEAN):  # a version that nobody knows, no message
+            content[place] = value
+            write(source, content)
+            with Mount(path) as m:
+                self.assertEqual(os.getxattr(m.at("d"), "h5fs.shape"), b"5")
+                self.assertErrno(error, read, m.at("d"))
+                self.assertEqual(len(read(m.at("good"))), 8)
+
     def test_many_mappings(self):
         """Each of which has to be looked for, and is not there."""
         path = self.file("many.h5")
