@@ -17,9 +17,10 @@ FILES = {  # the types of messages in each index; most messages of a list, least
 }
 
 
-def create(path, indexes, list_max, btree_min):
-    """A new file that shares messages."""
+def create(path, indexes, list_max, btree_min, sizes=(8, 8)):
+    """A new file that shares messages. `sizes`: bytes of its addresses, and of its lengths."""
     fcpl, fapl = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    fcpl.set_sizes(*sizes)
     call("H5Pset_shared_mesg_nindexes", hid(fcpl.id), ctypes.c_uint(len(indexes)))
     for i, types in enumerate(indexes):
         call("H5Pset_shared_mesg_index", hid(fcpl.id), ctypes.c_uint(i), ctypes.c_uint(types), ctypes.c_uint(0))
@@ -28,8 +29,8 @@ def create(path, indexes, list_max, btree_min):
     return h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl))
 
 
-def make(path, indexes, list_max, btree_min, objects):
-    with create(path, indexes, list_max, btree_min) as f:
+def make(path, indexes, list_max, btree_min, objects, sizes=(8, 8)):
+    with create(path, indexes, list_max, btree_min, sizes) as f:
         for i in range(objects):
             add(f, i)
         # What no other object has stays in its header.

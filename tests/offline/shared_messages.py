@@ -123,6 +123,24 @@ class SharedMessages(unittest.TestCase):
                     self.assertEqual(f["d3"][...].tolist(), list(range(11)))
                     self.assertEqual(f["d3"].attrs["half"].tolist(), [1] * 3)
 
+    def test_other_sizes_of_addresses(self):
+        """A record of an index has room for an address, or for what a heap needs, if that is more."""
+        for sizes in (2, 4), (4, 4), (4, 8):
+            for name, (indexes, list_max, btree_min) in FILES.items():
+                with self.subTest(file=name, sizes=sizes):
+                    ours = os.path.join(self.folder, "ours.h5")
+                    make(ours, indexes, list_max, btree_min, 6, sizes)
+                    self.check(ours)
+                    self.shell(ours, *(("unlink", name) for name in ("d0", "d2", "alone")))
+                    self.check(ours)
+                    with h5py.File(ours, "r+", libver="latest") as f:
+                        self.assertEqual(f["d3"][...].tolist(), list(range(11)))
+                        self.assertEqual(f["d3"].attrs["same"].tolist(), list(range(20)))
+                        add(f, 0)
+                        for key in "d0", "d1", "d3", "many":
+                            del f[key]
+                    self.check(ours)
+
     def test_committed_types(self):
         """Attributes that objects share use their datatype once, whoever has them; it goes with the last of them."""
         for name, (indexes, list_max, btree_min) in FILES.items():

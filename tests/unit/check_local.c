@@ -1,4 +1,4 @@
-/* A local file as an h5_io: its lock, the largest offsets, and calls of the system that fail. */
+/* A local file as an h5_io: its lock, the largest offsets, and calls of the system that fail or do a part. */
 #include "base/error.h"
 #include "io/io.h"
 #include "unit.h"
@@ -21,6 +21,22 @@ int __wrap_flock(int fd, int operation)
 	if (!flock_error)
 		return __real_flock(fd, operation);
 	errno = flock_error;
+	return -1;
+}
+
+/* ---- pwrite() ---- */
+
+static unsigned writes_in_pieces; /* calls that are interrupted and give only two bytes, in turn */
+
+ssize_t __real_pwrite64(int fd, const void *buf, size_t n, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset)
+{
+	if (!writes_in_pieces)
+		return __real_pwrite64(fd, buf, n, offset);
+	if (writes_in_pieces-- % 2)
+		return __real_pwrite64(fd, buf, n < 2 ? n : 2, offset);
+	errno = EINTR;
 	return -1;
 }
 
@@ -243,6 +259,21 @@ START_TEST(several_buffers)
 }
 END_TEST
 
+START_TEST(a_write_in_pieces)
+{
+	int fd = make_file();
+	struct h5_io *io = open_file(fd, H5_LOCK_NONE, true);
+	char buf[11] = "";
+
+	writes_in_pieces = 6;
+	ck_assert_int_eq(h5_io_write(io, 1, "abcdefgh", 8), 0);
+	ck_assert_uint_eq(writes_in_pieces, 0);
+	ck_assert_int_eq(h5_io_read(io, 0, buf, 10), 0);
+	ck_assert_str_eq(buf, "0abcdefgh9");
+	h5_io_close(io);
+}
+END_TEST
+
 /* ---- calls that fail ---- */
 
 START_TEST(calls_that_fail)
@@ -265,4 +296,5 @@ START_TEST(calls_that_fail)
 END_TEST
 
 UNIT_MAIN("local", a_lock_lasts_until_it_is_given_up, a_lock_that_cannot_be_given_up, a_lock_of_another,
-	  no_locks, what_is_no_file, offsets_beyond_the_largest, several_buffers, calls_that_fail)
+	  no_locks, what_is_no_file, offsets_beyond_the_largest, several_buffers, a_write_in_pieces,
+	  calls_that_fail)
