@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -310,6 +311,14 @@ class MountCase(unittest.TestCase):
         subprocess.run(["mount", "-t", kind, "-o", options, "none", path], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", path], check=True)
         return path
+
+    def let_all_mount(self):
+        """/dev/fuse is as udev would have made it, until the test ends."""
+        if os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
+            os.mknod(self.file("fuse"), stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
+            os.chmod(self.file("fuse"), 0o666)
+            subprocess.run(["mount", "--bind", self.file("fuse"), "/dev/fuse"], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", "/dev/fuse"], check=True)
 
     def assertErrno(self, number, function, *arguments):
         with self.assertRaises(OSError) as caught:

@@ -5,11 +5,12 @@ import os
 import stat
 import struct
 import time
+import unittest
 
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main, of_threads, refusal
+from mountlib import H5FS, Mount, MountCase, main, of_threads, refusal
 
 
 class Options(MountCase):
@@ -34,6 +35,12 @@ class Options(MountCase):
         with Mount(self.path) as m:
             for name, mode in ((".", 0o555), ("g", 0o555), ("g/zebra", 0o444)):
                 self.assertOwner(m.at(name), os.getuid(), os.getgid(), mode)
+
+    @unittest.skipIf(os.geteuid(), "only root mounts for others")
+    def test_who_mounts_is_the_owner(self):
+        self.let_all_mount()
+        with Mount(self.path, "--ruid=1234", "--rgid=2345", "--keep-groups", H5FS, program="setpriv", options="allow_other") as m:
+            self.assertOwner(m.at("g/zebra"), 1234, 2345, 0o444)
 
     def test_owner_and_masks(self):
         with Mount(self.path, options="uid=1234,gid=2345,fmask=0137,dmask=0027") as m:

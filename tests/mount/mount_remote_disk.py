@@ -340,6 +340,20 @@ class Shared(Case):
             self.assertEqual(server.count.requests, 1)
         self.assertTrue(os.path.exists(self.file("cache", "mine")))
 
+    def test_budget_within_a_second(self):
+        for i in range(4):
+            shutil.copy(self.path, self.file("served", f"{i}.h5"))
+        room = f",disk_cache_size={3 * SIZE + MIB}"
+        files = []
+        with self.serve() as server:
+            for i in range(3):
+                self.check(server.url(f"{i}.h5"), options=room)
+                files += set(self.stored()) - set(files)
+            for path, ns in zip(files, (300, 100, 200)):
+                os.utime(path, ns=(10**18 + ns, 10**18 + ns))
+            self.check(server.url("3.h5"), options=room)
+            self.assertEqual([os.path.exists(path) for path in files], [True, False, True])
+
     def test_budget_for_less_than_the_file(self):
         with self.serve() as server:
             for size in MIB, 2 * MIB, 1:

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import signal
-import stat
 import subprocess
 
 import h5py
@@ -235,12 +234,7 @@ class End(Case):
 
     def test_of_a_user(self):
         """Who is not root mounts by fusermount3, so it is what unmounts."""
-        if os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
-            # As udev would have made it.
-            os.mknod(self.file("fuse"), stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
-            os.chmod(self.file("fuse"), 0o666)
-            subprocess.run(["mount", "--bind", self.file("fuse"), "/dev/fuse"], check=True)
-            self.addCleanup(subprocess.run, ["umount", "-l", "/dev/fuse"], check=True)
+        self.let_all_mount()
         os.chmod(self.folder, 0o755)
         os.chmod(self.path, 0o666)
         os.chown(self.point, NOBODY, NOBODY)

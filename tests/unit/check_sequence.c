@@ -143,6 +143,14 @@ START_TEST(a_file_that_is_no_dataset)
 	ck_assert(h5_sequences_want(&sequences, SIZE, 800, 100, 100, &range));
 	ck_assert_uint_eq(range.offset, 200);
 	ck_assert_uint_eq(range.n, 800);
+	ck_assert(h5_sequences_want(&sequences, SIZE, 800, 200, 950, &range));
+	ck_assert_uint_eq(range.offset, 1150);
+	ck_assert_uint_eq(range.n, 800);
+	/* The rest, though it is small. */
+	ck_assert(h5_sequences_want(&sequences, SIZE, 800, 1150, 100, &range));
+	ck_assert_uint_eq(range.offset, 1950);
+	ck_assert_uint_eq(range.n, SIZE - 1950);
+	ck_assert(!h5_sequences_want(&sequences, SIZE, 800, 1250, 100, &range));
 	ck_assert(!h5_sequences_want(&sequences, SIZE, 0, 1900, 100, &range));
 }
 END_TEST

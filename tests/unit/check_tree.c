@@ -240,6 +240,39 @@ START_TEST(files_are_opened)
 }
 END_TEST
 
+START_TEST(files_that_are_not_used)
+{
+	enum { LONG = 1000 }; /* seconds */
+	const char *const names[] = {"a.h5", "b.h5"};
+	struct h5_tree_node *nodes[2];
+	struct folder folder;
+	struct timespec began;
+	char from[512], path[200];
+
+	begin(&folder);
+	scratch_fixture("read_faults/new.h5", from);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder.path, names[i]);
+		scratch_copy(from, path);
+		nodes[i] = find(&folder, names[i]);
+		ck_assert_int_eq(enter(&folder, nodes[i], false), 0);
+		ck_assert_int_ge(nodes[i]->file->last_use, began.tv_sec);
+	}
+	nodes[0]->file->last_use += LONG;
+	nodes[1]->file->last_use -= LONG;
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_int_eq(nodes[0]->file->state, H5_TREE_OPEN);
+	ck_assert_int_eq(nodes[1]->file->state, H5_TREE_CLOSED);
+	h5_tree_await_none(folder.tree);
+	ck_assert(!h5_tree_close_idle(folder.tree));
+	ck_assert_int_eq(nodes[0]->file->state, H5_TREE_OPEN);
+	for (unsigned i = 0; i < 2; i++)
+		h5_tree_forget(folder.tree, nodes[i], 1);
+	end(&folder);
+}
+END_TEST
+
 /* ---- calls that fail ---- */
 
 /* Looks a name up, in a folder or in an HDF5 file. */
@@ -442,4 +475,4 @@ START_TEST(calls_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
-		{calls_fail, QUESTIONS *FAULTS})
+		{files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS})
