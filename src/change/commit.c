@@ -373,9 +373,7 @@ void h5_tx_abandon(struct h5_file *file)
 {
 	struct h5_tx *tx = h5_tx_find(file);
 
-	if (!tx || tx->failed)
-		return;
-	assert(!tx->unit.depth);
+	assert(!tx->failed && !tx->unit.depth);
 	for (const struct h5_tx_participant *p = tx->participants; p; p = p->next)
 		assert(!p->uncommitted);
 	roll_back(tx);

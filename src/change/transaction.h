@@ -228,9 +228,9 @@ struct h5_tx_around {
 
 /* NULL: nobody. *around outlives the commits. */
 void h5_tx_set_around(struct h5_file *file, const struct h5_tx_around *around);
-/* After a commit that has failed and left the file as it was: drops all pending changes, so that everything
- * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
- * uncommitted changes must have been dropped. */
+/* After a commit that has failed and left the file as it was, so that it takes changes: drops all pending
+ * changes, so that everything reads as the last commit has left it, except for elements that were overwritten
+ * in place. Participants with uncommitted changes must have been dropped. */
 void h5_tx_abandon(struct h5_file *file);
 /* While nothing is pending: gives space that nothing refers to back to the file system, if there may be so
  * many bytes of it: that costs some syncs. Free space at the end is cut off, holes are punched into the rest.
