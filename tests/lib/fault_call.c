@@ -51,7 +51,7 @@ static bool has_fault(bool opens)
 {
 	unsigned long n = atomic_load(&faulty), call;
 
-	if (!n || opens != (atomic_load(&fault) == CALL_OPENS_NONE))
+	if (!n || opens != (atomic_load(&fault) >= CALL_OPENS_NONE))
 		return false;
 	call = atomic_fetch_add(&calls, 1) + 1;
 	return call == n || (call > n && atomic_load(&all_behind));
@@ -123,7 +123,7 @@ static bool opens_none(void)
 {
 	if (!has_fault(true))
 		return false;
-	errno = EMFILE;
+	errno = atomic_load(&fault) == CALL_OPENS_NONE ? EMFILE : ENOENT;
 	return true;
 }
 

@@ -10,7 +10,8 @@ enum call_fault {
 	CALL_SHORT,	  /* they give half of the bytes; */
 	CALL_INTERRUPTED, /* EINTR */
 	CALL_LATE,	  /* after a while, in which other threads go on */
-	CALL_OPENS_NONE,  /* EMFILE, of open, openat and openat2 */
+	CALL_OPENS_NONE,  /* EMFILE, of open, openat and openat2; */
+	CALL_OPENS_GONE,  /* ENOENT */
 };
 
 /* The n-th of the calls from now on, in any thread, has the fault; `lasting`: and all behind it. */

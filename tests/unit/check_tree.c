@@ -240,6 +240,32 @@ START_TEST(files_are_opened)
 }
 END_TEST
 
+/* Between a look at the name and opening the file. */
+START_TEST(files_that_go)
+{
+	struct h5_tree_entry entry;
+	struct folder folder;
+	char from[512], path[200];
+	bool fired = true;
+
+	begin(&folder);
+	scratch_fixture("read_faults/new.h5", from);
+	snprintf(path, sizeof path, "%s/good.h5", folder.path);
+	scratch_copy(from, path);
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_call_arm(CALL_OPENS_GONE, n, false);
+		rc = h5_tree_lookup(folder.tree, h5_tree_root(folder.tree), "good.h5", &entry);
+		fired = fault_call_disarm();
+		ck_assert_int_eq(!!rc, fired);
+		ck_assert(!rc || rc == -ENOENT || rc == -ESTALE);
+	}
+	h5_tree_forget(folder.tree, entry.node, 1);
+	end(&folder);
+}
+END_TEST
+
 START_TEST(files_that_are_not_used)
 {
 	enum { LONG = 1000 }; /* seconds */
@@ -475,4 +501,4 @@ START_TEST(calls_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
-		{files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS})
+		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS})
