@@ -13,6 +13,7 @@ import h5py
 import numpy
 
 import judges
+from libhdf5 import call, hid
 from mountlib import Mount, WriteCase, main, read
 
 APPEND = os.O_WRONLY | os.O_APPEND
@@ -91,6 +92,24 @@ class Shells(AppendCase):
                         text = b"".join(b"line %d\n" % i for i in range(1, 10))
                         self.assertEqual(read(m.at("text")), text)
                     self.assertStored(path, text=self.u1(text), deflated=self.u1(b"one1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+
+    def test_chunks_that_become_complete(self):
+        """Where partial chunks are not filtered, those that are complete are."""
+        path = self.file("edges.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            how.set_chunk((100,))
+            how.set_deflate(1)
+            call("H5Pset_chunk_opts", hid(how.id), 2)
+            h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I64LE, h5py.h5s.create_simple((0,), (h5py.h5s.UNLIMITED,)), how)
+        with Mount(path, options="rw") as m:
+            for rows in 40, 40, 40, 100, 1, 79, 30:
+                self.shell(f'head -c {8 * rows} /dev/zero >> "$1"', m.at("d"))
+        with h5py.File(path) as f:
+            sizes = [f["d"].id.get_chunk_info(i).size for i in range(4)]
+        self.assertLess(max(sizes[:3]), 100)
+        self.assertEqual(sizes[3], 800)
+        self.assertStored(path, d=numpy.zeros(330, "<i8"))
 
     def test_a_descriptor_that_is_shared(self):
         for shell in ("bash", "dash"):

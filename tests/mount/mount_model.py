@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 import judges
-from libhdf5 import call
+from libhdf5 import call, hid
 from mountlib import Mount, MountCase, main, read
 
 SEQUENCES = int(os.environ.get("H5FS_MODEL_SEQUENCES", "2000"))
@@ -97,7 +97,7 @@ class Described(random.Random):
                 dcpl.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             self.filters(dcpl, dtype)
         if new and self.chance(15):
-            call("H5Pset_chunk_opts", dcpl.id, 2)
+            call("H5Pset_chunk_opts", hid(dcpl.id), 2)
         return dcpl, most
 
 
