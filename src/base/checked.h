@@ -1,5 +1,5 @@
 /* Arithmetic on values from a file. Every product and sum of them is made by these functions, which are false
- * on overflow. */
+ * on overflow. And which of two numbers is less. */
 #ifndef H5_BASE_CHECKED_H
 #define H5_BASE_CHECKED_H
 
@@ -59,6 +59,17 @@ static inline uint64_t h5_min(uint64_t a, uint64_t b)
 static inline uint64_t h5_max(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* -1: a < b; 0: they are equal; 1: a > b. */
+static inline int h5_compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static inline int h5_compare_signed(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
 }
 
 #endif

@@ -111,8 +111,8 @@ static int compare_order(const void *a, const void *b)
 	const struct h5_tx_patch *x = *(struct h5_tx_patch *const *)a, *y = *(struct h5_tx_patch *const *)b;
 
 	if (x->stage != y->stage)
-		return x->stage < y->stage ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
+		return h5_compare(x->stage, y->stage);
+	return h5_compare(x->order, y->order);
 }
 
 /* The patches in the order of the commit. */

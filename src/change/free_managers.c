@@ -132,8 +132,8 @@ static int compare(const void *a, const void *b)
 	const struct h5_free_section *x = a, *y = b;
 
 	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+		return h5_compare(x->size, y->size);
+	return h5_compare(x->offset, y->offset);
 }
 
 static int add_section(struct maker *m, uint64_t address, uint64_t n)

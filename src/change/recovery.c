@@ -44,7 +44,7 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct h5_patch *x = a, *y = b;
 
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return h5_compare(x->offset, y->offset);
 }
 
 static int sort_cells(struct found *found)

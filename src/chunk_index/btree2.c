@@ -1,3 +1,4 @@
+#include "base/checked.h"
 #include "change/btree2_write.h"
 #include "chunk_index/private.h"
 
@@ -50,7 +51,7 @@ static int compare(void *arg, struct h5_reader record, int *rc)
 		uint64_t scaled = h5_read_u64(&record);
 
 		if (sought->scaled[i] != scaled)
-			return sought->scaled[i] < scaled ? -1 : 1;
+			return h5_compare(sought->scaled[i], scaled);
 	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef H5_CHUNK_INDEX_PRIVATE_H
 #define H5_CHUNK_INDEX_PRIVATE_H
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/extents.h"
 #include "base/interrupt.h"
@@ -48,7 +49,7 @@ static inline int h5_chunk_compare(const uint64_t *a, const uint64_t *b, unsigne
 {
 	for (unsigned i = 0; i < n; i++)
 		if (a[i] != b[i])
-			return a[i] < b[i] ? -1 : 1;
+			return h5_compare(a[i], b[i]);
 	return 0;
 }
 

@@ -133,7 +133,7 @@ static int compare_pieces(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return h5_compare(x->address, y->address);
 }
 
 /* Sorts the pieces. -EUCLEAN: some of them overlap. */
@@ -487,7 +487,7 @@ static int compare_uses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return h5_compare(*x, *y);
 }
 
 /* Drops the uses, which are sorted. */

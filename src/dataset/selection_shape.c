@@ -39,14 +39,14 @@ static int by_first(const void *a, const void *b, void *dimension)
 	const uint64_t *x = *(const uint64_t *const *)a, *y = *(const uint64_t *const *)b;
 	unsigned d = *(const unsigned *)dimension;
 
-	return (x[d] > y[d]) - (x[d] < y[d]);
+	return h5_compare(x[d], y[d]);
 }
 
 static int by_value(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return h5_compare(*x, *y);
 }
 
 /* In the last dimension, ranges that touch become one node. `blocks` are sorted. */
@@ -178,7 +178,7 @@ static int by_position(const void *a, const void *b)
 
 	if (x->position != y->position)
 		return x->position > y->position ? 1 : -1;
-	return (x->index > y->index) - (x->index < y->index);
+	return h5_compare(x->index, y->index);
 }
 
 bool h5_selection_position(const uint64_t *point, unsigned rank, const uint64_t *dims, uint64_t *position)

@@ -104,7 +104,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct h5_stored_piece *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return h5_compare(x->address, y->address);
 }
 
 int h5_stored_runs_flush(struct h5_stored_runs *runs)

@@ -115,7 +115,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct h5_virtual_entry *x = a, *y = b;
 
-	return (x->begin > y->begin) - (x->begin < y->begin);
+	return h5_compare(x->begin, y->begin);
 }
 
 static uint64_t set_ends(struct h5_virtual_map *map, size_t low, size_t high)

@@ -38,8 +38,8 @@ static int by_index(const void *a, const void *b)
 	const struct h5_global_heap_object *x = a, *y = b;
 
 	if (x->index != y->index)
-		return x->index < y->index ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+		return h5_compare(x->index, y->index);
+	return h5_compare(x->offset, y->offset);
 }
 
 /* Object.

@@ -210,7 +210,7 @@ static int compare_ranges(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return h5_compare(x->offset, y->offset);
 }
 
 /* True: no range overlaps another one, and all end at `size` or before. */

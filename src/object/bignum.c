@@ -1,5 +1,7 @@
 #include "object/bignum.h"
 
+#include "base/checked.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -111,10 +113,10 @@ uint32_t h5_bignum_div(struct h5_bignum *b, uint32_t v)
 int h5_bignum_compare(const struct h5_bignum *a, const struct h5_bignum *b)
 {
 	if (a->n != b->n)
-		return a->n < b->n ? -1 : 1;
+		return h5_compare(a->n, b->n);
 	for (unsigned i = a->n; i--;)
 		if (a->limb[i] != b->limb[i])
-			return a->limb[i] < b->limb[i] ? -1 : 1;
+			return h5_compare(a->limb[i], b->limb[i]);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "object/fractal_heap.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/seen.h"
@@ -325,7 +326,7 @@ int h5_heap_huge_compare_key(void *arg, struct h5_reader record, int *rc)
 	(void)rc;
 	h5_reader_skip(&record, h5_reader_left(&record) - record.size_of_lengths);
 	key = h5_read_uint(&record, record.size_of_lengths);
-	return id->key < key ? -1 : id->key > key;
+	return h5_compare(id->key, key);
 }
 
 /* Record of a huge object (types 1 to 4 of version 2 B-trees).

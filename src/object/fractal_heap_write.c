@@ -46,7 +46,7 @@ static int compare_address(void *arg, struct h5_reader record, int *rc)
 	uint64_t address = h5_read_offset(&record);
 
 	(void)rc;
-	return id->address < address ? -1 : id->address > address;
+	return h5_compare(id->address, address);
 }
 
 static h5_btree2_compare *huge_compare(const struct h5_fractal_heap *heap)

@@ -13,7 +13,7 @@ int h5_name_compare(const char *a, size_t a_size, const char *b, size_t b_size)
 	size_t common = a_size < b_size ? a_size : b_size;
 	int order = common ? memcmp(a, b, common) : 0;
 
-	return order ? order : a_size < b_size ? -1 : a_size > b_size;
+	return order ? order : h5_compare(a_size, b_size);
 }
 
 /* Bytes of data of each name that the limit does not count: they tell where its message is. */
@@ -75,7 +75,7 @@ int h5_name_list_add(struct h5_name_list *list, const struct h5_name *name, size
 
 static int by_position(const struct h5_name_item *x, const struct h5_name_item *y)
 {
-	return x->position < y->position ? -1 : x->position > y->position;
+	return h5_compare(x->position, y->position);
 }
 
 static int by_text(const void *a, const void *b)
@@ -91,7 +91,7 @@ static int by_creation(const void *a, const void *b)
 	const struct h5_name_item *x = a, *y = b;
 
 	if (x->name.order != y->name.order)
-		return x->name.order < y->name.order ? -1 : 1;
+		return h5_compare_signed(x->name.order, y->name.order);
 	return by_position(x, y);
 }
 

@@ -1,5 +1,6 @@
 #include "object/named_message.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
@@ -182,7 +183,7 @@ int h5_named_compare(void *arg, struct h5_reader r, int *rc)
 	if (*rc)
 		return 0;
 	if (s->hash != record.hash)
-		return s->hash < record.hash ? -1 : 1;
+		return h5_compare(s->hash, record.hash);
 	*rc = open_dense(storage, &record, &body);
 	if (!*rc)
 		*rc = storage->ops->decode_name(body.reader, &found);

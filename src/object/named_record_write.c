@@ -1,5 +1,6 @@
 #include "object/named_record_write.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "change/btree2_write.h"
 #include "change/transaction.h"
@@ -158,7 +159,7 @@ static int compare_order(void *arg, struct h5_reader r, int *rc)
 	struct h5_named_record record;
 
 	*rc = s->decode(&r, &record);
-	return s->order < record.order ? -1 : s->order > record.order;
+	return h5_compare_signed(s->order, record.order);
 }
 
 static struct order_search order_search(const struct kind *kind, int64_t order)

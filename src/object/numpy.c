@@ -1,6 +1,7 @@
 /* Types as NumPy names them. */
 #include "object/value_private.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct h5_member *const *x = a, *const *y = b;
 
-	return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+	return h5_compare((*x)->offset, (*y)->offset);
 }
 
 static bool compound(struct h5_buf *out, const struct h5_datatype *t, enum form form)

@@ -1,6 +1,7 @@
 #include "object/shared_table_write.h"
 
 #include "base/array.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/btree2_write.h"
@@ -267,12 +268,12 @@ static int compare(void *arg, struct h5_reader r, int *rc)
 	if (*rc)
 		return 0;
 	if (a.hash != b.hash)
-		return a.hash < b.hash ? -1 : 1;
+		return h5_compare(a.hash, b.hash);
 	if (a.in_heap != b.in_heap)
 		return a.in_heap ? -1 : 1;
 	if (a.in_heap)
 		return memcmp(a.id, b.id, H5_SHARED_ID_SIZE);
-	return a.address < b.address ? -1 : a.address > b.address;
+	return h5_compare(a.address, b.address);
 }
 
 static int change_records(struct changes *changes, struct h5_btree2 *tree)

@@ -1,4 +1,5 @@
 #include "base/array.h"
+#include "base/checked.h"
 #include "base/lookup3.h"
 #include "base/lower_bound.h"
 #include "object/shared_table.h"
@@ -46,7 +47,7 @@ static int compare(const struct h5_check_use *a, const struct h5_check_use *b)
 {
 	if (a->is_hash != b->is_hash)
 		return a->is_hash ? 1 : -1;
-	return a->key < b->key ? -1 : a->key > b->key;
+	return h5_compare(a->key, b->key);
 }
 
 static int compare_uses(const void *a, const void *b)

@@ -217,7 +217,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct h5_use *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return h5_compare(x->address, y->address);
 }
 
 static int fail_overlap(const struct h5_use *use, const struct h5_use *before)

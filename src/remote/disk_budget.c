@@ -85,8 +85,8 @@ static int compare(const void *a, const void *b)
 	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
 
 	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+		return h5_compare_signed(x->tv_sec, y->tv_sec);
+	return h5_compare_signed(x->tv_nsec, y->tv_nsec);
 }
 
 /* True: the file is gone. Who uses it has a lock of it, and who opens it sees whether it still has its name

@@ -26,7 +26,7 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct h5_patch *x = a, *y = b;
 
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return h5_compare(x->offset, y->offset);
 }
 
 /* Makes patches of the entries, in any order. */

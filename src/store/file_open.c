@@ -170,7 +170,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct h5_file_area *x = a, *y = b;
 
-	return (x->start > y->start) - (x->start < y->start);
+	return h5_compare(x->start, y->start);
 }
 
 /* The areas of the members of a multi file; false: they reach into each other. If libhdf5 1.6

@@ -406,7 +406,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct h5_io_member *x = a, *y = b;
 
-	return (x->start > y->start) - (x->start < y->start);
+	return h5_compare(x->start, y->start);
 }
 
 /* Joins the members, of which some may be missing. */

@@ -1,6 +1,7 @@
 #include "store/want.h"
 
 #include "base/array.h"
+#include "base/checked.h"
 #include "store/block.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct h5_io_range *x = a, *y = b;
 
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return h5_compare(x->offset, y->offset);
 }
 
 void h5_want_tell(const struct h5_want *want, enum h5_wanted when)

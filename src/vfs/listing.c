@@ -409,7 +409,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct object_at *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return h5_compare(x->address, y->address);
 }
 
 /* The kernel keeps no attributes of files that may be written, so those of a file that it knows already would
