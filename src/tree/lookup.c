@@ -193,15 +193,10 @@ int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat
 int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st)
 {
 	if (tree->bucket) {
-		*st = (struct statvfs){
-			.f_bsize = BLOCK, .f_frsize = 512, .f_namemax = NAME_MAX, .f_flag = ST_RDONLY};
+		*st = (struct statvfs){.f_bsize = BLOCK, .f_frsize = 512, .f_namemax = NAME_MAX};
 		return 0;
 	}
-	if (fstatvfs(tree->fd, st))
-		return -errno;
-	if (!tree->options.vfs.writable)
-		st->f_flag |= ST_RDONLY;
-	return 0;
+	return fstatvfs(tree->fd, st) ? -errno : 0;
 }
 
 /* ---- symbolic links ---- */

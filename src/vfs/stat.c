@@ -291,10 +291,8 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st)
 	*st = (struct statvfs){.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX};
 	if (!rc)
 		st->f_blocks = file.size / BLOCK + (file.size % BLOCK != 0);
-	if (!vfs->options.writable) {
-		st->f_flag = ST_RDONLY;
+	if (!vfs->options.writable)
 		return rc;
-	}
 	if (!rc && fstatvfs(vfs->options.file_fd, &below))
 		return -errno;
 	if (!rc) {
