@@ -247,6 +247,26 @@ static int heap_request(struct heap *h, const struct bad_heap *bad)
 	}
 }
 
+/* Of a block that has no rows, as long as all fits into a first block. */
+START_TEST(the_root_of_a_small_heap)
+{
+	enum { ROWS = 140, FIRST = 512 - 18 };
+	static const unsigned sizes[] = {1, 100, FIRST, FIRST + 1, 2000};
+	uint8_t id[ID_SIZE], rows[2];
+	struct heap h;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		heap_begin(&h, ID_SIZE, 40);
+		SUCCEEDS(heap_insert(&h, sizes[i], id, sizeof id));
+		SUCCEEDS(h5_tx_commit(h.file));
+		SUCCEEDS(h5_file_read(h.file, h.address + ROWS, rows, sizeof rows));
+		ck_assert_int_eq(rows[0] || rows[1], sizes[i] > FIRST);
+		heap_expect(&h, id, sizeof id, sizes[i]);
+		heap_end(&h);
+	}
+}
+END_TEST
+
 /* Each is refused for its reason, and the file stays as it is; at the edge it is not. */
 START_TEST(a_bad_field_or_id)
 {
@@ -381,5 +401,5 @@ START_TEST(a_heap_with_filters)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("heap_write", {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
+UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
 		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1})

@@ -197,6 +197,10 @@ START_TEST(floats_of_wild_formats)
 	ck_assert_int_eq(h5_float_parse(&far, "0x1p+", 5, data), -EINVAL);
 	ck_assert_int_eq(h5_float_parse(&far, "0x", 2, data), -EINVAL);
 	ck_assert_int_eq(h5_float_parse(&far, "0xg", 3, data), -EINVAL);
+	ck_assert_int_eq(h5_float_parse(&far, "0xp+1", 5, data), -EINVAL);
+	ck_assert_int_eq(h5_float_parse(&far, "0x1q+1", 6, data), -EINVAL);
+	ck_assert_int_eq(h5_float_parse(&far, "0x1p1", 5, data), -EINVAL);
+	ck_assert_int_eq(h5_float_parse(&far, "0x1p+1x", 7, data), -EINVAL);
 	float_is(&f, "1", (const uint8_t[]){0x80, 0x40, 0, 0});
 	float_is(&f, "-2.5", (const uint8_t[]){0x20, 0xc1, 0, 0});
 	float_is(&g, "1.0000000000000002", (const uint8_t[]){0x10, 0x40, 0, 0, 0, 0, 1, 0});

@@ -88,6 +88,27 @@ START_TEST(the_first_failure_is_told)
 }
 END_TEST
 
+/* What another failure has left in its thread is not told. */
+static int fail_without_a_word(void *arg, size_t i)
+{
+	count_part(arg, i);
+	h5_fail(-EIO, i, "an error that was passed over");
+	return -ENOMEM;
+}
+
+START_TEST(a_failure_without_a_text)
+{
+	struct work w = {0};
+
+	ck_assert_int_eq(h5_pool_open((unsigned)_i, &w.pool), 0);
+	ck_assert_int_eq(h5_pool_run(w.pool, fail_without_a_word, &w, PARTS), -ENOMEM);
+	ck_assert_int_eq(h5_error_last()->code, -ENOMEM);
+	ck_assert_uint_eq(h5_error_last()->address, H5_UNDEF);
+	ck_assert_str_eq(h5_error_last()->text, "");
+	h5_pool_close(w.pool);
+}
+END_TEST
+
 static int run_inner(void *arg, size_t i)
 {
 	struct work *outer = arg;
@@ -248,6 +269,6 @@ START_TEST(background_work_without_workers_is_left_out)
 END_TEST
 
 UNIT_MAIN_LOOPS("pool", {every_part_runs_once, 4}, {parts_run_side_by_side, 1},
-		{the_first_failure_is_told, 4}, {parts_may_have_parts, 1},
+		{the_first_failure_is_told, 4}, {a_failure_without_a_text, 4}, {parts_may_have_parts, 1},
 		{parts_are_interrupted_with_their_caller, 1}, {background_work_keeps_nobody_waiting, 1},
 		{closing_leaves_the_background_out, 1}, {background_work_without_workers_is_left_out, 1})

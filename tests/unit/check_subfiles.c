@@ -224,6 +224,69 @@ START_TEST(stripes)
 }
 END_TEST
 
+/* A subfile that counts how often it is read. */
+struct counted {
+	struct h5_io io;
+	unsigned *reads;
+};
+
+static int count_read(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+		      size_t *got)
+{
+	(void)offset;
+	*got = 0;
+	for (unsigned i = 0; i < count; i++) {
+		memset(buffers[i].iov_base, 0, buffers[i].iov_len);
+		*got += buffers[i].iov_len;
+	}
+	++*((struct counted *)io)->reads;
+	return 0;
+}
+
+static int count_plain_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	return count_read(io, offset, &(struct iovec){buf, n}, 1, got);
+}
+
+static int stat_counted(struct h5_io *io, struct h5_io_stat *st)
+{
+	(void)io;
+	*st = (struct h5_io_stat){.size = SIZE, .end = SIZE};
+	return 0;
+}
+
+static void close_counted(struct h5_io *io)
+{
+	free(io);
+}
+
+/* Many stripes of a subfile are read at once. */
+START_TEST(reads_of_a_subfile)
+{
+	static const struct h5_io_ops counting = {
+		.read = count_plain_read, .readv = count_read, .stat = stat_counted, .close = close_counted};
+	static char buf[4 * H5_IO_BUFFERS];
+	struct h5_io_member list[2] = {{.name = strdup("a")}, {.name = strdup("b")}};
+	struct h5_io *stub, *io;
+	unsigned reads = 0;
+
+	ck_assert_int_eq(h5_io_open_memory("", 0, &stub), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct counted *counted = malloc(sizeof *counted);
+
+		ck_assert_ptr_nonnull(counted);
+		*counted = (struct counted){{.ops = &counting}, &reads};
+		list[i].io = &counted->io;
+	}
+	ck_assert_int_eq(h5_io_open_stripes(stub, list, 2, 1, &io), 0);
+	ck_assert_int_eq(h5_io_read(io, 0, buf, 2 * H5_IO_BUFFERS), 0);
+	ck_assert_uint_eq(reads, 2);
+	ck_assert_int_eq(h5_io_read(io, 0, buf, 2 * H5_IO_BUFFERS + 1), 0);
+	ck_assert_uint_eq(reads, 2 + 3);
+	h5_io_close(io);
+}
+END_TEST
+
 START_TEST(a_missing_subfile)
 {
 	static uint8_t pieces[MOST][SIZE], buf[SIZE];
@@ -300,5 +363,5 @@ START_TEST(huge_stripes)
 }
 END_TEST
 
-UNIT_MAIN("subfiles", driver_information, folders, configurations, stripes, a_missing_subfile,
-	  a_short_subfile, huge_stripes)
+UNIT_MAIN("subfiles", driver_information, folders, configurations, stripes, reads_of_a_subfile,
+	  a_missing_subfile, a_short_subfile, huge_stripes)
