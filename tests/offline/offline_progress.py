@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import zlib
 
 import h5py
 import numpy
@@ -54,6 +55,22 @@ class Progress(unittest.TestCase):
         begin = time.monotonic()
         said = on_terminal("--check", self.path)[2]
         self.assertLessEqual(said.count(ERASE), 5 * (time.monotonic() - begin) + 2)
+
+    def test_what_is_done_counts(self):
+        """Also that of the files before."""
+        count, chunk = 20, numpy.random.default_rng(1).integers(0, 50, 1 << 20, "u1").tobytes()
+        stored = zlib.compress(chunk, 1)
+        with h5py.File(self.path, "w", libver="latest") as f:
+            for i in range(count):
+                d = f.create_dataset(f"{i:02}", (16 << 20,), "u1", chunks=(1 << 20,), compression=1)
+                for k in range(16):
+                    d.id.write_direct_chunk((k << 20,), stored)
+        said = on_terminal(*self.whole(("--extract", self.path)), columns=80)[2]
+        units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+        done = [float(n) * units[unit] for n, unit in re.findall(f"{re.escape(ERASE)}([0-9.]+) ([a-zA-Z]+) of ", said)]
+        self.assertEqual(done, sorted(done))
+        self.assertGreater(done[-1], 3 * 16 * len(stored), said)
+        self.assertLessEqual(done[-1], 1.01 * os.path.getsize(self.path))
 
     def test_findings_have_lines_of_their_own(self):
         with h5py.File(self.path, "a") as f:
