@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -139,6 +140,37 @@ static void expect(const struct scene *s, size_t i, uint64_t offset, uint64_t n)
 static struct scene scene;
 
 /* ---- data ---- */
+
+START_TEST(a_link_without_descriptors)
+{
+	const int next = dup(0);
+	unsigned made = 0, failed = 0;
+	struct rlimit before, limit;
+
+	close(next);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	for (unsigned more = 0; more < 5; more++) {
+		struct h5_remote *link = NULL;
+		struct h5_remote_end end = {.fd = -1};
+		int rc;
+
+		limit.rlim_cur = (rlim_t)next + more;
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		rc = h5_remote_new("http://host/", MIB, 1, &link, &end);
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		ck_assert(!rc || rc == -EMFILE);
+		failed += rc != 0;
+		if (!rc) {
+			made++;
+			ck_assert_int_ge(end.fd, 0);
+			close(end.fd);
+			h5_remote_close(link);
+		}
+	}
+	ck_assert(made && failed);
+}
+END_TEST
 
 START_TEST(extents_are_joined_over_small_gaps)
 {
@@ -448,10 +480,11 @@ START_TEST(the_daemon_ends_the_link)
 }
 END_TEST
 
-UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, extents_are_joined_over_small_gaps,
-	  long_extents_are_cut_without_small_rests, small_reads_bring_their_block_and_large_ones_themselves,
-	  reading_in_order_asks_once, each_connection_has_a_request,
-	  what_is_read_comes_before_what_is_announced, a_window_is_for_all_connections,
-	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
-	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, a_link_without_descriptors,
+	  extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
+	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
+	  each_connection_has_a_request, what_is_read_comes_before_what_is_announced,
+	  a_window_is_for_all_connections, metadata_bring_what_is_around_them,
+	  less_is_around_metadata_if_that_is_much, metadata_far_apart_come_alone,
+	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
