@@ -135,6 +135,14 @@ class Declare(MountCase):
                 self.assertEqual(list(f["d0"][...]), [0, 0, 0])
                 self.assertEqual(f["d1"][...].tolist(), [[0, 1, 2], [0, 0, 0], [0, 0, 0]])
 
+    def test_the_largest_maximum(self):
+        path = make(self.file("a.h5"), "latest")
+        with Mount(path, options="rw") as m:
+            declare(m, "d0", dtype="<i4", shape="1", maxshape=str(2**63 - 1), chunks="1024")
+            self.assertInfo(m, "d0", shape="1", maxshape=str(2**63 - 1))
+        with judges.File(path) as f:
+            self.assertEqual(f["d0"].maxshape, (2**63 - 1,))
+
     def test_a_maximum_that_is_not_stored(self):
         """Such a dataset keeps its size: its maximum would change with it."""
         path = self.file("none.h5")
@@ -197,7 +205,7 @@ class Declare(MountCase):
         nonsense = {
             "dtype": ("", "<i3", "nothing", "<i4 "),
             "shape": ("x", "1,", ",1", "-1", "inf", "1,,2", "9223372036854775807,2", ",".join("1" * 33)),
-            "maxshape": ("x", "0,", "in", "5,inf,", "99999999999999999999"),
+            "maxshape": ("x", "0,", "in", "5,inf,", "9223372036854775808", "99999999999999999999"),
             "chunks": ("0", "x", "4294967296"),
             "filters": ("deflate(99)", "deflate,", "deflate(x)"),
             "info": ("", "5", "[]", '{"x":1}', '{"shape":[1]}', '{"shape":"x"}', '{"shape":null}'),
