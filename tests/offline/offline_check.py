@@ -232,6 +232,22 @@ class Check(unittest.TestCase):
             self.assertEqual((status, errors), (DAMAGED, ""), said)
             self.assertIn(said_of_it, said)
 
+    def test_what_looks_like_values_at_the_end(self):
+        """There is less of it than a collection begins with."""
+        with h5py.File(self.path(), "w", libver="earliest") as f:
+            f["data"] = numpy.arange(3)
+        with open(self.path(), "rb") as f:
+            content = bytearray(f.read())
+        unused = re.search("nothing refers to .*", check(self.path())[1])[0]
+        end, = struct.unpack_from("<Q", content, 40)
+        for n in 4, 8, 15:
+            struct.pack_into("<Q", content, 40, end + n)
+            with open(self.path(), "wb") as f:
+                f.write(content + b"GCOL\1".ljust(n, b"\0")[:n])
+            status, said, errors = check(self.path())
+            self.assertEqual((status, errors), (0, ""))
+            self.assertIn(unused, said)
+
     def test_what_is_too_large_does_not_end_it(self):
         with h5py.File(self.path(), "w", libver="latest") as f:
             f.create_dataset("a", data=numpy.arange(1000), chunks=(1000,), compression=1)

@@ -1,4 +1,5 @@
 /* In whose name an object store is asked, by the environment and by profiles. */
+#include "fault_alloc.h"
 #include "remote/identity.h"
 #include "unit.h"
 
@@ -212,4 +213,29 @@ START_TEST(who_comes_first)
 }
 END_TEST
 
-UNIT_MAIN("identity", containers, a_token_in_a_file, roles_of_profiles, who_comes_first)
+/* There are keys, or an error. */
+START_TEST(memory_is_short)
+{
+	char name[40];
+	int fd = write_profiles("[default]\naws_session_token=T\n" KEYS, name), rc = -ENOMEM;
+	struct h5_identity identity = {.from = H5_FROM_FILES, .profile = "default", .files = {name, NULL}};
+	struct h5_grant grant;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_identity_read_files(&identity, &grant);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(fired ? rc == -ENOMEM || rc == -EINVAL : !rc);
+		ck_assert_int_eq(!grant.key, rc != 0);
+		ck_assert_int_eq(!grant.secret, rc != 0);
+		ck_assert_int_eq(!grant.token, rc != 0);
+		h5_grant_release(&grant);
+	}
+	close(fd);
+}
+END_TEST
+
+UNIT_MAIN("identity", containers, a_token_in_a_file, roles_of_profiles, who_comes_first, memory_is_short)
