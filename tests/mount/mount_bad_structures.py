@@ -181,6 +181,16 @@ class Attributes(Hostile):
             self.assertErrno(errno.EFBIG, read, m.at(".h5fs/json/g.json"))
             self.assertErrno(errno.EFBIG, os.listxattr, m.at("g"))
             self.assertGood(m)
+        # The same of a request that opens the file, for which it has another one closed.
+        os.mkdir(self.file("folder"))
+        os.rename(self.file("hostile.h5"), self.file("folder", "hostile.h5"))
+        with h5py.File(self.file("folder", "good.h5"), "w") as f:
+            f["good"] = 1
+        with Mount(self.file("folder"), options="rw,open_files=1,max_work=1") as m:
+            fd = m.open("hostile.h5/g", os.O_PATH)
+            self.assertEqual(len(read(m.at("good.h5/good"))), 8)
+            self.assertErrno(errno.EFBIG, os.listxattr, f"/proc/self/fd/{fd}")
+            self.assertEqual(len(read(m.at("good.h5/good"))), 8)
 
 
 class Virtual(Hostile):
