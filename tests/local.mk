@@ -10,6 +10,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree1_write \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
+	tests/unit/check_bucket \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
@@ -208,6 +209,8 @@ tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vf
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
+tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
+tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
 tests_unit_check_identity_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)
