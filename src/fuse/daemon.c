@@ -74,6 +74,9 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	rc = m->io_uring	? fuse_session_loop_mt(m->session, NULL)
 	     : o->single_thread ? fuse_session_loop(m->session)
 				: h5_serve(m->session);
+	/* If the file system goes while a request is being read, the kernel says this in place of ENODEV. */
+	if (rc == -ECONNABORTED)
+		rc = 0;
 	/* Requests that nobody serves keep pages locked. The kernel shall abort them, so that the invalidator
 	 * can end. */
 	if (rc < 0) {

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What cannot be mounted or read: a message that says why, the right errno, and no harm to neighbours."""
+import contextlib
 import errno
 import fcntl
 import os
@@ -11,7 +12,7 @@ import unittest
 import h5py
 import numpy
 
-from mountlib import H5FS, Mount, MountCase, lookup3, main, mounted, patch, read, refusal, write
+from mountlib import H5FS, Mount, MountCase, Strace, lookup3, main, mounted, patch, read, refusal, write
 
 DEFLATE = struct.pack("<HHHH8s", 1, 8, 1, 1, b"deflate")  # its description in a version 1 pipeline message
 
@@ -137,6 +138,17 @@ class Unstarted(ErrorCase):
                 self.assertEqual(run.returncode, 7, run.stderr)
                 self.assertRegex(run.stderr, "^h5fs: .*: Resource temporarily unavailable\n$")
         self.assertEqual(read(path), before)
+
+
+class Ended(ErrorCase):
+    def test_a_connection_that_is_aborted(self):
+        """The kernel says so at times in place of ENODEV, if the file system goes while a request is being read."""
+        with Mount(self.sample(), "-f", options="rw", env={"ASAN_OPTIONS": "detect_leaks=0"}) as m:
+            with Strace(m.daemon, self.file("trace"), "-P", "/dev/fuse", "-e", "trace=read", "-e", "inject=read:error=ECONNABORTED:when=1"):
+                with contextlib.suppress(OSError):
+                    os.stat(m.path)
+                self.assertEqual(m.wait(), 0)
+            self.assertNotIn("cannot be read", m.said())
 
 
 class Locked(ErrorCase):
