@@ -127,7 +127,8 @@ static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
 }
 
 /* Writes *done of the n bytes into the row that begins at `begin`, from its byte `skip` on. Bytes before that
- * which nobody has written become the fill value. On failure the row is no longer than it was. */
+ * which nobody has written become the fill value. On failure the row is no longer than it was, and *done does
+ * not count. */
 static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, const uint8_t *data, size_t n,
 		     size_t *done)
 {
@@ -146,7 +147,7 @@ static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, cons
 		rc = put_row(in, begin, size);
 	else if (skip + n > in->filled)
 		in->filled = skip + n;
-	*done = rc ? 0 : n;
+	*done = n;
 	return rc;
 }
 
@@ -180,7 +181,7 @@ static int append_rows(struct h5_view_input *in, uint64_t offset, const uint8_t 
 
 	if (!rc)
 		rc = h5_dataset_writer_append(writer, data, whole);
-	*done = rc ? 0 : whole;
+	*done = whole;
 	return rc;
 }
 
