@@ -57,21 +57,25 @@ static int check_links(struct h5_checker *checker, const struct h5_object *group
 	return note(checker, rc);
 }
 
-/* Checks the names of a group of the old kind. If they are not there at all, iterating over the group tells.
- */
+/* Checks the names of a group of the old kind. If they are damaged so that they cannot be found, iterating
+ * over the group tells. */
 static int check_names(struct h5_checker *checker, const struct h5_object *object)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
 	struct h5_symbol_table table;
 	struct h5_local_heap heap;
 	struct h5_reader r;
+	int rc;
 
 	if (!message)
 		return 0;
 	r = h5_message_reader(checker->file, message);
-	if (h5_symbol_table_decode(&r, &table) || h5_local_heap_open(checker->file, table.heap, &heap))
+	rc = h5_symbol_table_decode(&r, &table);
+	if (!rc)
+		rc = h5_local_heap_open(checker->file, table.heap, &heap);
+	if (rc == -EUCLEAN || rc == -ENOTSUP)
 		return 0;
-	return note(checker, h5_local_heap_check(&heap));
+	return note(checker, rc ? rc : h5_local_heap_check(&heap));
 }
 
 static int check_group(struct h5_checker *checker, const struct h5_object *object)
