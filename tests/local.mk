@@ -14,6 +14,7 @@ UNIT_TESTS = \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
+	tests/unit/check_check \
 	tests/unit/check_chunk_damage \
 	tests/unit/check_choose_chunks \
 	tests/unit/check_chunk_index \
@@ -216,6 +217,8 @@ tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vf
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
+tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
+tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
@@ -469,6 +472,7 @@ FIXTURES = \
 	tests/fixtures/bad_structures.py \
 	tests/fixtures/btree1_write.py \
 	tests/fixtures/btree2_write.py \
+	tests/fixtures/check.py \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/crash_replay.py \
 	tests/fixtures/chunk_index_write.py \

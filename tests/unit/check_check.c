@@ -1,0 +1,199 @@
+/* A check of a whole file, of which a call fails, or that is interrupted: it tells so, and never takes space
+ * for unused of which it does not know all uses. */
+#include "offline/check.h"
+#include "base/buf.h"
+#include "change/open.h"
+#include "fault_kinds.h"
+#include "fault_step.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Together they have all that is verified: values, shared messages, dense storage, old groups, committed
+ * datatypes, all chunk indexes, free-space managers. */
+static const char *const files[] = {
+	"check_shared.h5",
+	"check_values.h5",
+	"dense_write-crossing-links.h5",
+	"group_write-old-7.h5",
+	"object_removal-types-2.h5",
+	"rare_library_24latest.h5",
+	"rare_types_new.h5",
+	"rare_types.h5",
+	"write_faults_persist.h5",
+	"rare_sohm_88_plain.h5",
+};
+enum { FILES = sizeof files / sizeof *files, TEXT_MOST = 1 << 20 };
+
+/* ---- what interrupts it ---- */
+
+static unsigned long checks_left; /* the last of so many fails, and all behind it; 0: none does */
+static int interrupts;		  /* how it fails */
+static bool interrupted;
+
+int __wrap_h5_interrupt_check(void);
+int __wrap_h5_interrupt_check(void)
+{
+	interrupted = interrupted || (checks_left && !--checks_left);
+	return interrupted ? h5_fail(interrupts, H5_UNDEF, "interrupted") : 0;
+}
+
+/* ---- checks ---- */
+
+struct run {
+	struct h5_check check;
+	struct h5_buf said; /* all findings */
+	int rc;
+};
+
+static void found(void *arg, const char *path, const struct h5_error *error)
+{
+	struct run *run = arg;
+	bool counted = fault_alloc_count(false);
+
+	h5_buf_printf(&run->said, "%s: %s at %ju\n", path, error->text, (uintmax_t)error->address);
+	fault_alloc_count(counted);
+}
+
+static void show(void *arg, const char *path, uint64_t bytes)
+{
+	(void)path;
+	ck_assert_uint_le(bytes, ((struct run *)arg)->check.bytes);
+}
+
+/* In a folder of its own, where few names are looked at. */
+static void copy_fixture(const char *name, char path[512])
+{
+	char original[512];
+
+	scratch_fixture(name, original);
+	snprintf(path, 512, "%s/%s", scratch_folder(), name);
+	scratch_copy(original, path);
+}
+
+static struct h5_file_set *open_set(const char *path)
+{
+	const struct h5_file_set_options options = {
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_NONE};
+	struct h5_file_set *set;
+
+	SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+	return set;
+}
+
+static void run(struct h5_file_set *set, struct run *run)
+{
+	*run = (struct run){.check = {.found = found, .progress = show, .arg = run}};
+	h5_buf_init(&run->said, TEXT_MOST);
+	fault_alloc_count(true);
+	run->rc = h5_check_file(h5_file_set_root(set), &run->check);
+	fault_alloc_count(false);
+}
+
+static void release(struct run *run)
+{
+	h5_extents_release(&run->check.unused);
+	h5_buf_release(&run->said);
+}
+
+static uint64_t bytes_of(const struct h5_extents *extents)
+{
+	uint64_t bytes = 0;
+
+	h5_extents_each(e, extents) bytes += e->size;
+	return bytes;
+}
+
+/* Both have found the same. */
+static bool is_same(const struct run *a, const struct run *b)
+{
+	const struct h5_check *x = &a->check, *y = &b->check;
+
+	return a->rc == b->rc && x->objects == y->objects && x->chunks == y->chunks && x->bytes == y->bytes &&
+	       x->damaged == y->damaged && x->unknown == y->unknown && x->excess == y->excess &&
+	       x->lost_values == y->lost_values && x->lost_bytes == y->lost_bytes &&
+	       x->values_known == y->values_known && x->unused_known == y->unused_known &&
+	       bytes_of(&x->unused) == bytes_of(&y->unused) && a->said.size == b->said.size &&
+	       (!a->said.size || !memcmp(a->said.data, b->said.data, a->said.size));
+}
+
+/* Of a check that was not finished, or of which a call has failed: nobody knows what is unused. */
+static void assert_uncertain(const struct run *r, const char *file, unsigned long n)
+{
+	const struct h5_check *c = &r->check;
+
+	ck_assert_msg(!c->unused_known && !c->values_known && !c->unused.count, "%s, %lu: %d, %.*s", file, n,
+		      r->rc, (int)r->said.size, r->said.data);
+}
+
+START_TEST(every_call_can_fail)
+{
+	const char *file = files[_i % FILES];
+	const struct fault *fault = &faults[_i / FILES];
+	struct h5_file_set *set;
+	struct run sound, r;
+	bool fired = true;
+	char path[512];
+
+	copy_fixture(file, path);
+	set = open_set(path);
+	run(set, &sound);
+	h5_file_set_close(set);
+	ck_assert_int_eq(sound.rc, 0);
+	ck_assert_uint_eq(sound.check.damaged, 0);
+	for (unsigned long n = 1; fired; n += fault_step()) {
+		set = open_set(path);
+		fault->arm(n);
+		run(set, &r);
+		fired = fault->disarm();
+		h5_file_set_close(set);
+		if (!fired) {
+			ck_assert_msg(is_same(&r, &sound), "%s, %lu", file, n);
+		} else {
+			assert_uncertain(&r, file, n);
+			ck_assert_msg(r.rc == fault->error ||
+					      (!r.rc && fault->error == -EIO && r.check.damaged),
+				      "%s, %lu: %d %s", file, n, r.rc, h5_error_last()->text);
+		}
+		release(&r);
+	}
+	release(&sound);
+}
+END_TEST
+
+/* A signal ends it. Too much work is told, and what is left is not verified. */
+START_TEST(every_interruption)
+{
+	static const int codes[] = {-EINTR, -EFBIG};
+	const char *file = files[_i % FILES];
+	unsigned long unknown = 0;
+	char path[512];
+
+	copy_fixture(file, path);
+	interrupts = codes[_i / FILES];
+	interrupted = true;
+	for (unsigned long n = 1; interrupted; n++) {
+		struct h5_file_set *set;
+		struct run r;
+
+		checks_left = 0;
+		interrupted = false;
+		set = open_set(path);
+		checks_left = n;
+		run(set, &r);
+		checks_left = 0;
+		h5_file_set_close(set);
+		if (interrupted)
+			assert_uncertain(&r, file, n);
+		ck_assert_msg(r.rc == (interrupted && interrupts == -EINTR ? -EINTR : 0), "%s, %lu: %d", file,
+			      n, r.rc);
+		ck_assert_uint_eq(r.check.damaged, 0);
+		unknown += r.check.unknown;
+		release(&r);
+	}
+	ck_assert_int_eq(unknown > 0, interrupts == -EFBIG);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("check", {every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2})
