@@ -294,7 +294,9 @@ static int list_from(struct list *list, const struct h5_vfs_entry *entry, const 
 	int rc;
 
 	h5_buf_text(&list->walk.path, path);
-	rc = visit(&list->walk, NULL, entry, &enter);
+	rc = list->walk.path.err;
+	if (!rc)
+		rc = visit(&list->walk, NULL, entry, &enter);
 	h5_buf_release(&list->walk.path);
 	if (!rc && enter)
 		rc = h5_walk_run(&list->walk, entry->node, path);
