@@ -12,17 +12,21 @@
 
 /* Together they have all that is verified: values, shared messages, dense storage, old groups, committed
  * datatypes, all chunk indexes, free-space managers. */
-static const char *const files[] = {
-	"check_shared.h5",
-	"check_values.h5",
-	"dense_write-crossing-links.h5",
-	"group_write-old-7.h5",
-	"object_removal-types-2.h5",
-	"rare_library_24latest.h5",
-	"rare_types_new.h5",
-	"rare_types.h5",
-	"write_faults_persist.h5",
-	"rare_sohm_88_plain.h5",
+static const struct {
+	const char *name;
+	uint64_t lost, lost_bytes; /* values that nothing refers to */
+	bool unknown;		   /* which space is used, since attributes are shared */
+} files[] = {
+	{.name = "check_shared.h5"},
+	{.name = "check_values.h5", .lost = 1, .lost_bytes = 3},
+	{.name = "dense_write-crossing-links.h5"},
+	{.name = "group_write-old-7.h5"},
+	{.name = "object_removal-types-2.h5"},
+	{.name = "rare_library_24latest.h5"},
+	{.name = "rare_types_new.h5"},
+	{.name = "rare_types.h5"},
+	{.name = "write_faults_persist.h5"},
+	{.name = "rare_sohm_88_plain.h5", .unknown = true},
 };
 enum { FILES = sizeof files / sizeof *files, TEXT_MOST = 1 << 20 };
 
@@ -44,6 +48,7 @@ int __wrap_h5_interrupt_check(void)
 struct run {
 	struct h5_check check;
 	struct h5_buf said; /* all findings */
+	uint64_t shown;	    /* calls of `progress` */
 	int rc;
 };
 
@@ -58,8 +63,11 @@ static void found(void *arg, const char *path, const struct h5_error *error)
 
 static void show(void *arg, const char *path, uint64_t bytes)
 {
-	(void)path;
-	ck_assert_uint_le(bytes, ((struct run *)arg)->check.bytes);
+	struct run *run = arg;
+
+	ck_assert(*path == '/' || *path == '(');
+	ck_assert_uint_eq(bytes, run->check.bytes);
+	run->shown++;
 }
 
 /* In a folder of its own, where few names are looked at. */
@@ -129,7 +137,7 @@ static void assert_uncertain(const struct run *r, const char *file, unsigned lon
 
 START_TEST(every_call_can_fail)
 {
-	const char *file = files[_i % FILES];
+	const char *file = files[_i % FILES].name;
 	const struct fault *fault = &faults[_i / FILES];
 	struct h5_file_set *set;
 	struct run sound, r;
@@ -141,7 +149,14 @@ START_TEST(every_call_can_fail)
 	run(set, &sound);
 	h5_file_set_close(set);
 	ck_assert_int_eq(sound.rc, 0);
-	ck_assert_uint_eq(sound.check.damaged, 0);
+	ck_assert_uint_eq(sound.check.damaged + sound.check.unknown + sound.check.excess, 0);
+	ck_assert_int_eq(sound.check.unused_known, !files[_i % FILES].unknown);
+	ck_assert_int_eq(sound.check.values_known, !files[_i % FILES].unknown);
+	ck_assert_uint_ge(sound.shown, sound.check.objects + sound.check.chunks);
+	if (sound.check.values_known && _i % FILES < 2) {
+		ck_assert_uint_eq(sound.check.lost_values, files[_i % FILES].lost);
+		ck_assert_uint_eq(sound.check.lost_bytes, files[_i % FILES].lost_bytes);
+	}
 	for (unsigned long n = 1; fired; n += fault_step()) {
 		set = open_set(path);
 		fault->arm(n);
@@ -166,7 +181,7 @@ END_TEST
 START_TEST(every_interruption)
 {
 	static const int codes[] = {-EINTR, -EFBIG};
-	const char *file = files[_i % FILES];
+	const char *file = files[_i % FILES].name;
 	unsigned long unknown = 0;
 	char path[512];
 
