@@ -225,7 +225,7 @@ tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(v
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
-tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
 tests_unit_check_identity_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)

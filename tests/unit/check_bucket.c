@@ -1,17 +1,22 @@
-/* The tree of an object store's prefix while memory is short: the test is the fetcher, and the store. */
+/* The tree of an object store's prefix: while memory is short, where the test is the fetcher, and the store;
+ * and how often the store is asked, where the test is the link. */
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "fault_alloc.h"
-#include "io/remote.h"
+#include "io/remote_link.h"
 #include "remote/listing.h"
+#include "tree/bucket_listing.h"
 #include "tree/tree.h"
 #include "unit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The objects, by what their keys have behind the prefix. Each has its key as its bytes. */
@@ -218,4 +223,338 @@ START_TEST(every_allocation_can_fail)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("bucket", {every_allocation_can_fail, QUESTIONS})
+/* ---- which pages are asked for ---- */
+
+/* A bucket whose pages the test makes, and a clock that it sets. */
+static struct {
+	const char *const
+		*keys;	/* in ascending order; NULL at the end. NULL: the link is asked, not the test */
+	unsigned page;	/* names of a page */
+	unsigned empty; /* pages without a name come first */
+	unsigned requests;
+	unsigned fails; /* the last of so many requests fails; 0: none does */
+	unsigned takes; /* seconds, each request */
+	time_t time;
+} pages;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (!pages.keys)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){.tv_sec = pages.time};
+	return 0;
+}
+
+/* Adds what the key is in a listing of the names behind `n` bytes of it. *last: the item before. */
+static void add_key(FILE *page, const char *key, size_t n)
+{
+	const char *slash = strchr(key + n, '/');
+
+	if (slash)
+		fprintf(page, "<CommonPrefixes><Prefix>run/%.*s</Prefix></CommonPrefixes>",
+			(int)(slash - key) + 1, key);
+	else
+		fprintf(page, "<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>" TAG "</ETag></Contents>",
+			key, strlen(key));
+}
+
+/* Both are the same item. */
+static bool is_one_item(const char *a, const char *b, size_t n)
+{
+	const char *slash = strchr(a + n, '/');
+
+	return slash && !strncmp(a, b, (size_t)(slash - a) + 1);
+}
+
+int __real_h5_remote_list(struct h5_remote *link, const char *below, const char *token, char **page,
+			  size_t *got);
+int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char *token, char **page,
+			  size_t *got);
+int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char *token, char **page,
+			  size_t *got)
+{
+	unsigned number = token ? (unsigned)atoi(token) : 0, first, item = 0, shown = 0;
+	const char *before = NULL;
+	size_t n = strlen(below);
+	bool more = false;
+	FILE *out;
+
+	if (!pages.keys)
+		return __real_h5_remote_list(link, below, token, page, got);
+	pages.requests++;
+	pages.time += pages.takes;
+	if (pages.fails && !--pages.fails)
+		return h5_fail(-EIO, H5_UNDEF, "no answer");
+	out = open_memstream(page, got);
+	fprintf(out, "<ListBucketResult>");
+	first = number >= pages.empty ? (number - pages.empty) * pages.page : UINT_MAX;
+	for (const char *const *key = pages.keys; *key; key++) {
+		if (strncmp(*key, below, n) != 0 || (before && is_one_item(before, *key, n)))
+			continue;
+		before = *key;
+		if (item++ >= first && shown++ < pages.page)
+			add_key(out, *key, n);
+		more = more || item > first + pages.page;
+	}
+	more = more || number < pages.empty;
+	if (more)
+		fprintf(out, "<NextContinuationToken>%u</NextContinuationToken>", number + 1);
+	fprintf(out, "<IsTruncated>%s</IsTruncated></ListBucketResult>", more ? "true" : "false");
+	fclose(out);
+	return 0;
+}
+
+static struct h5_bucket *open_bucket(const char *const *keys_of_it, unsigned page)
+{
+	static char url[] = "s3://bucket/run/";
+	static struct h5_remote link = {.url = url};
+	struct h5_bucket *bucket;
+
+	pages.keys = keys_of_it;
+	pages.page = page;
+	pages.requests = 0;
+	pages.time = 1000;
+	ck_assert_int_eq(h5_bucket_open(&link, &bucket), 0);
+	return bucket;
+}
+
+static void close_bucket(struct h5_bucket *bucket)
+{
+	h5_bucket_close(bucket);
+	memset(&pages, 0, sizeof pages);
+}
+
+/* Looks for a name, which takes so many requests. */
+static struct h5_bucket_entry find(struct h5_bucket *bucket, const char *below, const char *name, bool anew,
+				   int code, unsigned requests)
+{
+	struct h5_bucket_entry entry = {0};
+	unsigned before = pages.requests;
+	int rc = h5_bucket_find(bucket, below, name, anew, &entry);
+
+	ck_assert_msg(rc == code, "%s%s: %d", below, name, rc);
+	ck_assert_msg(pages.requests - before == requests, "%s%s: %u requests", below, name,
+		      pages.requests - before);
+	ck_assert_ptr_null(entry.name);
+	return entry;
+}
+
+/* Lists a folder, which takes so many requests. */
+static void check_list(struct h5_bucket *bucket, const char *below, const char *expected, unsigned requests)
+{
+	const struct h5_bucket_entry *entries;
+	struct h5_bucket_folder *folder;
+	unsigned before = pages.requests;
+	char text[256] = "";
+	size_t count;
+
+	ck_assert_int_eq(h5_bucket_list(bucket, below, &folder), 0);
+	ck_assert_msg(pages.requests - before == requests, "%s: %u requests", below, pages.requests - before);
+	entries = h5_bucket_entries(folder, &count);
+	for (size_t i = 0; i < count; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s ", entries[i].name,
+			 entries[i].is_folder ? "/" : "");
+	h5_bucket_put(bucket, folder);
+	ck_assert_str_eq(text, expected);
+}
+
+static const char *const few[] = {"a", "b/c", "d", NULL};
+
+/* As long as a listing is believed nobody asks. Then names are asked for one by one, until it would have been
+ * less work to list. */
+START_TEST(listings_are_believed)
+{
+	struct h5_bucket *bucket = open_bucket(few, 2);
+
+	ck_assert_uint_eq(pages.requests, 2);
+	pages.time += H5_BUCKET_KEEP - 1;
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_uint_eq(find(bucket, "", "a", false, 0, 0).size, 1);
+	find(bucket, "", "c", false, -ENOENT, 0);
+	check_list(bucket, "", "a b/ d ", 0);
+	pages.time++;
+	find(bucket, "", "a", false, 0, 2);
+	find(bucket, "", "a", false, 0, 0);
+	close_bucket(bucket);
+	bucket = open_bucket(few, 2);
+	pages.time += H5_BUCKET_KEEP;
+	find(bucket, "", "a", false, 0, 1);
+	find(bucket, "", "d", false, 0, 1);
+	find(bucket, "", "d", false, 0, 2);
+	find(bucket, "", "d", false, 0, 0);
+	pages.time += H5_BUCKET_KEEP;
+	check_list(bucket, "", "a b/ d ", 2);
+	/* What must be as it is now is asked for, and the listing is not believed any more. */
+	find(bucket, "", "d", true, 0, 1);
+	find(bucket, "", "d", false, 0, 1);
+	find(bucket, "", "d", false, 0, 1);
+	check_list(bucket, "", "a b/ d ", 2);
+	close_bucket(bucket);
+}
+END_TEST
+
+/* One that takes long is believed as long. */
+START_TEST(listings_that_take_long)
+{
+	for (unsigned takes = 1; takes < 6; takes++) {
+		const unsigned believed = takes > H5_BUCKET_KEEP ? takes : H5_BUCKET_KEEP;
+		struct h5_bucket *bucket;
+
+		pages.takes = takes;
+		bucket = open_bucket(few, 9);
+		pages.time += believed - 1;
+		check_list(bucket, "", "a b/ d ", 0);
+		pages.time++;
+		check_list(bucket, "", "a b/ d ", 1);
+		close_bucket(bucket);
+	}
+}
+END_TEST
+
+/* The eight newest listings are kept; one that is in use stays. */
+START_TEST(listings_are_given_up)
+{
+	static const char *const folders[] = {"0/x", "1/x", "2/x", "3/x", "4/x",
+					      "5/x", "6/x", "7/x", "8/x", NULL};
+	struct h5_bucket *bucket = open_bucket(folders, 20);
+	struct h5_bucket_folder *used;
+	size_t count = 0;
+	char below[] = "0/";
+
+	ck_assert_int_eq(h5_bucket_list(bucket, "", &used), 0);
+	for (unsigned i = 0; i < 7; i++) {
+		below[0] = (char)('0' + i);
+		check_list(bucket, below, "x ", 1);
+	}
+	check_list(bucket, "0/", "x ", 0);
+	check_list(bucket, "", "0/ 1/ 2/ 3/ 4/ 5/ 6/ 7/ 8/ ", 0);
+	check_list(bucket, "7/", "x ", 1);
+	for (unsigned i = 0; i < 8; i++) {
+		below[0] = (char)('0' + i);
+		check_list(bucket, below, "x ", 0);
+	}
+	ck_assert_str_eq(h5_bucket_entries(used, &count)[8].name, "8");
+	ck_assert_uint_eq(count, 9);
+	h5_bucket_put(bucket, used);
+	check_list(bucket, "", "0/ 1/ 2/ 3/ 4/ 5/ 6/ 7/ 8/ ", 1);
+	check_list(bucket, "1/", "x ", 0);
+	check_list(bucket, "0/", "x ", 1);
+	/* Its successor comes while it is used. */
+	ck_assert_int_eq(h5_bucket_list(bucket, "0/", &used), 0);
+	pages.time += H5_BUCKET_KEEP;
+	check_list(bucket, "0/", "x ", 1);
+	ck_assert_str_eq(h5_bucket_entries(used, &count)->name, "x");
+	h5_bucket_put(bucket, used);
+	check_list(bucket, "0/", "x ", 0);
+	close_bucket(bucket);
+}
+END_TEST
+
+/* A folder may stand behind the first page of what begins with its name. It hides an object. */
+START_TEST(names_that_begin_alike)
+{
+	static const char *const both[] = {"a", "a+1", "a-2", "a-3", "a/x", "ab", NULL};
+	static const char *const object[] = {"a", "a+1", "a-2", "a-3", "ab", NULL};
+	static const char *const folder[] = {"a+1", "a-2", "a-3", "a/x", "ab", NULL};
+	static const char *const none[] = {"a+1", "a-2", "a-3", "ab", "b", NULL};
+	struct h5_bucket *bucket;
+
+	for (unsigned page = 1; page < 7; page++) {
+		struct h5_bucket_entry entry;
+
+		bucket = open_bucket(both, page);
+		check_list(bucket, "", "a/ a+1 a-2 a-3 ab ", 0);
+		entry = find(bucket, "", "a", true, 0, page < 5 ? 2 : 1);
+		ck_assert(entry.is_folder && !entry.size && !entry.version);
+		close_bucket(bucket);
+
+		bucket = open_bucket(object, page);
+		entry = find(bucket, "", "a", true, 0, page < 5 ? 2 : 1);
+		ck_assert(!entry.is_folder && entry.size == 1 && entry.version == h5_listing_version(TAG));
+		close_bucket(bucket);
+
+		bucket = open_bucket(folder, page);
+		entry = find(bucket, "", "a", true, 0, page < 4 ? 2 : 1);
+		ck_assert(entry.is_folder);
+		close_bucket(bucket);
+
+		bucket = open_bucket(none, page);
+		find(bucket, "", "a", true, -ENOENT, page < 4 ? 2 : 1);
+		pages.fails = 1;
+		find(bucket, "", "a", true, -EIO, 1);
+		if (page < 4) {
+			pages.fails = 2;
+			find(bucket, "", "a", true, -EIO, 2);
+		}
+		close_bucket(bucket);
+	}
+}
+END_TEST
+
+/* What ends a listing. */
+START_TEST(listings_that_fail)
+{
+	enum { EMPTY_PAGES = 1000 };
+	static const char *const nothing[] = {NULL};
+	static char root[] = "s3://bucket/", run[] = "s3://bucket/run/";
+	struct h5_remote link = {.url = run};
+	struct h5_bucket_folder *listed;
+	struct h5_bucket *bucket = open_bucket(few, 1);
+
+	for (unsigned fails = 1; fails <= 3; fails++) {
+		pages.time += H5_BUCKET_KEEP;
+		pages.fails = fails;
+		pages.requests = 0;
+		ck_assert_int_eq(h5_bucket_list(bucket, "", &listed), -EIO);
+		ck_assert_uint_eq(pages.requests, fails);
+	}
+	check_list(bucket, "", "a b/ d ", 3);
+	ck_assert_int_eq(h5_bucket_list(bucket, "x/", &listed), -ENOENT);
+	for (unsigned more = 0; more < 2; more++) {
+		pages.time += H5_BUCKET_KEEP;
+		pages.empty = EMPTY_PAGES + more;
+		pages.requests = 0;
+		ck_assert_int_eq(h5_bucket_list(bucket, "b/", &listed), more ? -EIO : 0);
+		ck_assert_uint_eq(pages.requests, EMPTY_PAGES + 1);
+		if (!more)
+			h5_bucket_put(bucket, listed);
+	}
+	h5_bucket_close(bucket);
+	/* There is a folder without a key only if the whole bucket is mounted. */
+	pages.empty = 0;
+	pages.keys = nothing;
+	ck_assert_int_eq(h5_bucket_open(&link, &bucket), -ENOENT);
+	link.url = root;
+	ck_assert_int_eq(h5_bucket_open(&link, &bucket), 0);
+	check_list(bucket, "", "", 0);
+	close_bucket(bucket);
+}
+END_TEST
+
+static bool is_unwanted(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+START_TEST(listings_that_nobody_wants)
+{
+	struct h5_bucket *bucket = open_bucket(few, 1);
+	struct h5_bucket_folder *listed;
+
+	pages.time += H5_BUCKET_KEEP;
+	pages.takes = 10;
+	pages.requests = 0;
+	h5_interrupt_begin(is_unwanted, NULL);
+	ck_assert_int_eq(h5_bucket_list(bucket, "", &listed), -EINTR);
+	h5_interrupt_begin(NULL, NULL);
+	ck_assert_uint_eq(pages.requests, 1);
+	close_bucket(bucket);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("bucket", {every_allocation_can_fail, QUESTIONS}, {listings_are_believed, 1},
+		{listings_that_take_long, 1}, {listings_are_given_up, 1}, {names_that_begin_alike, 1},
+		{listings_that_fail, 1}, {listings_that_nobody_wants, 1})
