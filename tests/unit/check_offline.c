@@ -85,10 +85,8 @@ int __wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, i
 int __wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
 	(void)fd;
-	(void)name;
-	(void)value;
-	(void)size;
-	(void)flags;
+	ck_assert_str_eq(name, "user.unit");
+	ck_assert(size == 1 && !memcmp(value, "m", 1) && !flags);
 	if (fault_of(CALL_fsetxattr))
 		return -1;
 	target_calls.attributes++;
