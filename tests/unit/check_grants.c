@@ -1,5 +1,6 @@
 /* What servers that give credentials say, what profiles say, and where objects are: pure functions over text.
  */
+#include "edge.h"
 #include "remote/grant.h"
 #include "remote/profile.h"
 #include "remote/s3.h"
@@ -25,13 +26,18 @@ static bool note(void *arg, const struct h5_xml_leaf *leaf)
 	return strcmp(leaf->text, "refuse");
 }
 
+/* The text ends where memory does. */
 static void is_xml(const char *text, const char *expected)
 {
+	struct edge edge = edge_init(strlen(text));
 	char out[512] = "";
 
-	ck_assert_int_eq(h5_xml_read(text, strlen(text), note, out), expected ? 0 : -EINVAL);
+	ck_assert_msg(h5_xml_read(edge_put(&edge, text, strlen(text)), strlen(text), note, out) ==
+			      (expected ? 0 : -EINVAL),
+		      "%s", text);
 	if (expected)
 		ck_assert_str_eq(out, expected);
+	edge_release(&edge);
 }
 
 START_TEST(xml)
@@ -42,6 +48,11 @@ START_TEST(xml)
 	is_xml("<a>&lt;&amp;&gt;&quot;&apos;&#47;&#x2f;</a >", "a=<&>\"'//;");
 	is_xml("<a><b><c>1</c></b><b/></a>", "a/b/c=1;a/b=;");
 	is_xml("<a>\xc3\xa9</a>", "a=\xc3\xa9;");
+	is_xml("<azAZ09_-.:\x80/>", "azAZ09_-.:\x80=;");
+	is_xml("<a>&#0047;&#127;&#x4a;&#x7F;</a>", "a=/\x7fJ\x7f;");
+	is_xml("<a>&#32;<b/>&#10;</a>", "a/b=;");
+	is_xml("<a b='\"' c=\"'\"\td\n=\n'' />", "a=;");
+	is_xml("<a>x</a>\n \t\r", "a=x;");
 }
 END_TEST
 
@@ -76,11 +87,50 @@ START_TEST(what_is_no_xml)
 					    "<a>refuse</a>",
 					    "<?xml?>",
 					    "<a><?xml?></a>",
-					    "<a b='1'c='2'>1</a><"};
+					    "<a b='1'c='2'>1</a><",
+					    "<a`/>",
+					    "<a{/>",
+					    "<a@/>",
+					    "<a[/>",
+					    "<a;/>",
+					    "<a,/>",
+					    "<a b='1\"/>",
+					    "<a b='1",
+					    "<a b=",
+					    "<a b",
+					    "<a ",
+					    "<a ='1'/>",
+					    "<a b='1' c/>",
+					    "<a>1</a",
+					    "<a>1</ab>",
+					    "<ab>1</a>",
+					    "<a>1</b>",
+					    "<a>1</",
+					    "<a><b></c></a>",
+					    "<a>&#4a;</a>",
+					    "<a>&#128;</a>",
+					    "<a>&#00047;</a>",
+					    "<a>&#;</a>",
+					    "<a>&#x;</a>",
+					    "<a>&#47</a>",
+					    "<a>&amp</a>",
+					    "<?xml version='1'><a/>",
+					    "<?xml version=1?><a/>",
+					    "<a>&#x2f;<b/></a>"};
+	static const char whole[] =
+		"<?xml version=\"1.0\" encoding='x'?> <a b = '1' c=\"2\"> <d>&lt;&#x2f;&#47;</d "
+		"> <e/> <f g='' /></a>";
 	char deep[8 * H5_XML_DEPTH + 16] = "";
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		is_xml(texts[i], NULL);
+	/* Of a text that is cut anywhere, nothing is believed, and nothing is read behind its end. */
+	for (size_t n = strlen(whole); n--;) {
+		char part[sizeof whole];
+
+		snprintf(part, sizeof part, "%.*s", (int)n, whole);
+		is_xml(part, NULL);
+	}
 	for (unsigned i = 0; i < H5_XML_DEPTH; i++)
 		strcat(deep, "<a>");
 	for (unsigned i = 0; i < H5_XML_DEPTH; i++)
@@ -106,7 +156,12 @@ START_TEST(times)
 		    {"2026-11-23T10:45:00.123456Z", 1795430700},
 		    {"2026-11-23T12:15:00+01:30", 1795430700},
 		    {"2026-11-23T09:45:00-01:00", 1795430700},
-		    {"2028-02-29T00:00:00Z", 1835395200}};
+		    {"2028-02-29T00:00:00Z", 1835395200},
+		    {"1970-01-01T00:00:00Z", 0},
+		    {"1970-12-31T23:59:60Z", 31536000},
+		    {"1970-01-02T00:00:00+23:59", 60},
+		    {"1970-01-01T00:00:00-00:59", 3540},
+		    {"1970-01-01T00:00:00.9-01:01", 3660}};
 	static const char *const bad[] = {"",
 					  "2026-11-23",
 					  "2026-11-23T10:45:00",
@@ -119,7 +174,16 @@ START_TEST(times)
 					  "2026-11-23T10:45:00Zx",
 					  "2026-11-23T10:45:00+0130",
 					  "2026-11-23T10:45:00+01:3",
-					  "20261-1-23T10:45:00Z"};
+					  "20261-1-23T10:45:00Z",
+					  "2026-11-32T10:45:00Z",
+					  "2026-11-23T10:45:61Z",
+					  "2026-11-23T10:45:00+24:00",
+					  "2026-11-23T10:45:00+00:60",
+					  "2026-11-23T10:45:00.",
+					  "2026-11-23T10:45:00,5Z",
+					  "2026-11-23T10:45:00*01:00",
+					  "2026-11-23T10:45:00+1:00",
+					  "2026-11-23T10:45:00+01:00Z"};
 	int64_t seconds;
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -128,6 +192,60 @@ START_TEST(times)
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		ck_assert_msg(!h5_grant_time(bad[i], &seconds), "%s", bad[i]);
+	/* Nothing of it may be something else, or missing. */
+	for (size_t i = 0; i < strlen(good[3].text); i++) {
+		char text[32];
+
+		strcpy(text, good[3].text);
+		text[i] = 'x';
+		ck_assert_msg(!h5_grant_time(text, &seconds), "%s", text);
+		text[i] = 0;
+		ck_assert_msg(!h5_grant_time(text, &seconds), "%s", text);
+	}
+}
+END_TEST
+
+START_TEST(texts_that_may_be_sent)
+{
+	static const struct {
+		const char *text;
+		bool is_text, is_region;
+	} cases[] = {{"", false, false},
+		     {"!~", true, false},
+		     {"a b", false, false},
+		     {"a\x7f", false, false},
+		     {" a", false, false},
+		     {"a\xc3\xa9", false, false},
+		     {"eu-west-1", true, true},
+		     {"a", true, true},
+		     {"9", true, true},
+		     {"_a_", true, true},
+		     {"-a", true, false},
+		     {"a-", true, false},
+		     {"-", true, false},
+		     {"a.b", true, false},
+		     {"a/", true, false},
+		     {"a-name-of-32-bytes-which-may-be-a", true, false},
+		     {"a-name-of-32-bytes-which-may-be-", true, false},
+		     {"a-name-of-32-bytes-which-may-b-a", true, true}};
+	struct h5_grant grant;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ck_assert_msg(h5_grant_is_text(cases[i].text) == cases[i].is_text, "%s", cases[i].text);
+		ck_assert_msg(h5_grant_is_region(cases[i].text) == cases[i].is_region, "%s", cases[i].text);
+		/* Each text of a grant is such. */
+		for (int k = 0; k < 3; k++) {
+			const char *texts[] = {"k", "s", "t"};
+			int rc = cases[i].is_text ? 0 : -EINVAL;
+
+			texts[k] = cases[i].text;
+			ck_assert_int_eq(h5_grant_set(&grant, texts[0], texts[1], texts[2]), rc);
+			ck_assert(!grant.key == !!rc && !grant.secret == !!rc && !grant.token == !!rc);
+			h5_grant_release(&grant);
+		}
+	}
+	ck_assert_int_eq(h5_grant_set(&grant, NULL, "s", NULL), -EINVAL);
+	ck_assert_int_eq(h5_grant_set(&grant, "k", NULL, NULL), -EINVAL);
 }
 END_TEST
 
@@ -180,6 +298,13 @@ START_TEST(roles)
 		ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
 		ck_assert_ptr_null(grant.key);
 	}
+	/* What has ended at the beginning of time makes no sense. */
+	answer("AssumeRole", KEY SECRET TOKEN "<Expiration>1970-01-01T00:00:00Z</Expiration>");
+	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
+	answer("AssumeRole", KEY SECRET TOKEN "<Expiration>1970-01-01T00:00:01Z</Expiration>");
+	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), 0);
+	ck_assert_int_eq(grant.expires, 1);
+	h5_grant_release(&grant);
 	answer("GetSessionToken", KEY SECRET TOKEN END);
 	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
 }
@@ -244,6 +369,16 @@ START_TEST(errors)
 	is_error("<Error><Region>a-region-whose-name-is-too-long-by-far</Region></Error>", "", "");
 	is_error("<Error><Code>AccessDenied</Code>", "", "");
 	is_error("{\"Code\":\"x\"}", "", "");
+	is_error("<Error><Code>a.9Z</Code></Error>", "a.9Z", "");
+	is_error("<Error><Code>a-b</Code></Error>", "", "");
+	is_error("<ErrorResponse><Code>a</Code></ErrorResponse>", "", "");
+	for (size_t n = 63; n <= 64; n++) {
+		char code[65] = "", text[128];
+
+		memset(code, 'c', n);
+		snprintf(text, sizeof text, "<Error><Code>%s</Code></Error>", code);
+		is_error(text, n == 63 ? code : "", "");
+	}
 }
 END_TEST
 
@@ -282,8 +417,65 @@ START_TEST(profiles)
 	ck_assert_int_eq(h5_profile_read(&p, config, strlen(config), "nobody"), 0);
 	ck_assert(!p.found);
 	ck_assert_int_eq(h5_profile_read(&p, "[", 1, ""), 0);
+	ck_assert(!p.found);
 	ck_assert_int_eq(h5_profile_read(&p, "[]\n=x\nregion", 12, ""), 0);
 	h5_profile_release(&p);
+}
+END_TEST
+
+/* Each line says something else; of two, the first counts, and one without a text does not. */
+START_TEST(settings)
+{
+	static const char *const names[] = {"aws_access_key_id",
+					    "aws_secret_access_key",
+					    "aws_session_token",
+					    "region",
+					    "endpoint_url",
+					    "role_arn",
+					    "source_profile",
+					    "credential_source",
+					    "web_identity_token_file",
+					    "role_session_name",
+					    "external_id",
+					    "mfa_serial",
+					    "credential_process",
+					    "sso_session",
+					    "sso_start_url"};
+	enum { NAMES = sizeof names / sizeof *names };
+
+	for (size_t i = 0; i < NAMES; i++) {
+		struct h5_profile p = {0};
+		char text[512];
+		int n = snprintf(
+			text, sizeof text,
+			"[a]\n%s=other\n[ profile  b ]\n%s=\n%s = v%zu\n%s=x\n%sx=y\n# %s=z\n[c]\n%s=other",
+			names[i], names[i], names[i], i, names[i], names[i], names[i], names[i]);
+		struct edge edge;
+		char *all[NAMES];
+		char expected[8];
+
+		/* Keys are kept from a text that has both. */
+		if (i < 3)
+			n += snprintf(text + n, sizeof text - (size_t)n, "\n[b]\n%s=k\n%s=k",
+				      names[(i + 1) % 3], names[(i + 2) % 3]);
+		edge = edge_init((size_t)n);
+		ck_assert_int_eq(h5_profile_read(&p, edge_put(&edge, text, (size_t)n), (size_t)n, "b"), 0);
+		all[0] = p.key, all[1] = p.secret, all[2] = p.token, all[3] = p.region, all[4] = p.endpoint;
+		all[5] = p.role, all[6] = p.source, all[7] = p.provider, all[8] = p.identity;
+		all[9] = p.session, all[10] = p.external, all[11] = p.device, all[12] = p.runs;
+		all[13] = all[14] = p.signs_on;
+		snprintf(expected, sizeof expected, "v%zu", i);
+		for (size_t k = 0; k < NAMES; k++)
+			if (k == i || (i > 12 && k > 12))
+				ck_assert_pstr_eq(all[k], expected);
+			else if (i < 3 && k < 3)
+				ck_assert_pstr_eq(all[k], "k");
+			else
+				ck_assert_ptr_null(all[k]);
+		h5_profile_release(&p);
+		ck_assert(!p.key && !p.found && !p.signs_on && !p.region);
+		edge_release(&edge);
+	}
 }
 END_TEST
 
@@ -309,6 +501,14 @@ START_TEST(objects)
 	is_at("eu-west-1", NULL, "s3://Bucket/k", "https://s3.eu-west-1.amazonaws.com/Bucket/k");
 	is_at("cn-north-1", NULL, "s3://b/k", "https://b.s3.cn-north-1.amazonaws.com.cn/k");
 	is_at("us-gov-west-1", NULL, "s3://b/k", "https://b.s3.us-gov-west-1.amazonaws.com/k");
+	is_at("us-east-1", NULL, "s3://my-bucket-2/k", "https://my-bucket-2.s3.us-east-1.amazonaws.com/k");
+	is_at("us-east-1", NULL, "s3://my_bucket/k", "https://s3.us-east-1.amazonaws.com/my_bucket/k");
+	is_at("eusc-de-east-1", NULL, "s3://b/k", "https://b.s3.eusc-de-east-1.amazonaws.eu/k");
+	is_at("us-iso-east-1", NULL, "s3://b/k", "https://b.s3.us-iso-east-1.c2s.ic.gov/k");
+	is_at("us-isob-east-1", NULL, "s3://b/k", "https://b.s3.us-isob-east-1.sc2s.sgov.gov/k");
+	is_at("eu-isoe-west-1", NULL, "s3://b/k", "https://b.s3.eu-isoe-west-1.cloud.adc-e.uk/k");
+	is_at("us-isof-south-1", NULL, "s3://b/k", "https://b.s3.us-isof-south-1.csp.hci.ic.gov/k");
+	is_at("x", "https://store:1", "s3://b/k/l", "https://store:1/b/k/l");
 	is_at("x", "https://store:1/", "s3://my.bucket/k", "https://store:1/my.bucket/k");
 }
 END_TEST
@@ -336,10 +536,19 @@ START_TEST(same_bucket)
 					    "",
 					    "https://bucket.s3.eu-west-1.amazonaws.com\\.evil.org/k"};
 
+	static const char *const none[] = {
+		"https://s3.eu-west-1.amazonaws.com/?x",       "https://s3.eu-west-1.amazonaws.com",
+		"https://.s3.eu-west-1.amazonaws.com/k",       "https://bucket/k",
+		"https://bucket.s4.eu-west-1.amazonaws.com/k", "https://bucket.s3.EU.amazonaws.com/k",
+		"http://bucket.s3.eu-west-1.amazonaws.com/k"};
+
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		ck_assert_msg(h5_s3_is_same_bucket(home, same[i]), "%s", same[i]);
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		ck_assert_msg(!h5_s3_is_same_bucket(home, other[i]), "%s", other[i]);
+	/* What names no bucket is none, not even the same. */
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+		ck_assert_msg(!h5_s3_is_same_bucket(none[i], none[i]), "%s", none[i]);
 	ck_assert(h5_s3_is_same_bucket(dots, "https://s3.eu-west-1.amazonaws.com/my.bucket/k"));
 	ck_assert(!h5_s3_is_same_bucket(dots, "https://s3.eu-west-1.amazonaws.com/my.bucket2/k"));
 }
@@ -362,12 +571,28 @@ START_TEST(who_may_give_credentials)
 					   "",
 					   "http://[::1/",
 					   "s3://127.0.0.1/x",
-					   "https:///x"};
+					   "https:///x",
+					   "http://126.255.255.255/",
+					   "http://128.0.0.0/",
+					   "http://169.254.170.22/",
+					   "http://[fd00:ec2::22]/x"};
 
 	for (size_t i = 0; i < sizeof may / sizeof *may; i++)
 		ck_assert_msg(h5_url_gives_credentials(may[i]), "%s", may[i]);
 	for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
 		ck_assert_msg(!h5_url_gives_credentials(not [i]), "%s", not [i]);
+	for (size_t n = 255; n <= 5000; n += n < 257 ? 1 : 4743) {
+		char url[5100] = "https://";
+
+		memset(url + 8, 'h', n);
+		strcpy(url + 8 + n, "/x");
+		ck_assert_int_eq(h5_url_gives_credentials(url), n == 255);
+		/* An address in brackets has as many bytes. */
+		url[8] = '[';
+		strcpy(url + 8 + n + 1, "]/x");
+		url[8 + n] = 'h';
+		ck_assert_int_eq(h5_url_gives_credentials(url), n == 255);
+	}
 	ck_assert(!h5_url_is_near("https://anywhere.org/") && h5_url_is_near("https://localhost/"));
 }
 END_TEST
@@ -382,6 +607,12 @@ START_TEST(other_servers)
 
 	ck_assert_str_eq(text, "a%2Fb%2Bc~%C3%A9");
 	free(text);
+	text = h5_s3_token_url("eu-west-1");
+	ck_assert_str_eq(text, "https://sts.eu-west-1.amazonaws.com/");
+	free(text);
+	text = h5_s3_token_url("cn-north-1");
+	ck_assert_str_eq(text, "https://sts.cn-north-1.amazonaws.com.cn/");
+	free(text);
 	for (size_t i = 0; i < 3; i++) {
 		text = h5_url_moved(moved[i][0], moved[i][1]);
 		ck_assert_str_eq(text, moved[i][2]);
@@ -390,5 +621,5 @@ START_TEST(other_servers)
 }
 END_TEST
 
-UNIT_MAIN("grants", xml, what_is_no_xml, times, roles, keys_of_machines, errors, profiles, objects,
-	  same_bucket, who_may_give_credentials, other_servers)
+UNIT_MAIN("grants", xml, what_is_no_xml, times, texts_that_may_be_sent, roles, keys_of_machines, errors,
+	  profiles, settings, objects, same_bucket, who_may_give_credentials, other_servers)
