@@ -104,6 +104,7 @@ UNIT_TESTS = \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_target \
 	tests/unit/check_transaction \
+	tests/unit/check_transfers \
 	tests/unit/check_tree \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
@@ -260,6 +261,14 @@ idle_fetcher += tests/lib/idle_fetcher.c
 endif
 tests_unit_check_fetcher_SOURCES = tests/unit/check_fetcher.c $(idle_fetcher)
 tests_unit_check_fetcher_LDADD = $(CURL_LIBS) $(LDADD)
+# A fetcher whose network is the test.
+fake_curl = tests/lib/fake_curl.h
+if HAVE_LIBCURL
+fake_curl += tests/lib/fake_curl.c
+endif
+fake_curl_flags = -Wl,--wrap=clock_gettime,--wrap=time,--wrap=getrandom
+tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(fake_curl) $(idle_fetcher)
+tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
