@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index_write \
 	tests/unit/check_commit_order \
 	tests/unit/check_convert \
+	tests/unit/check_credentials \
 	tests/unit/check_dataset \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
@@ -269,6 +270,8 @@ endif
 fake_curl_flags = -Wl,--wrap=clock_gettime,--wrap=time,--wrap=getrandom
 tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(fake_curl) $(idle_fetcher)
 tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
+tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl)
+tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
