@@ -305,19 +305,16 @@ static int take_grant(struct h5_credentials *c, uint64_t now)
 
 static int take_answer(struct h5_credentials *c, uint64_t now)
 {
-	if (c->step == H5_STEP_SESSION) {
-		c->session = take_line(c);
-		if (c->session)
-			go_on(c, H5_STEP_NAME, now);
-		return c->session ? 0 : -EINVAL;
-	}
-	if (c->step == H5_STEP_NAME) {
-		c->name = take_line(c);
-		if (c->name)
-			go_on(c, H5_STEP_KEYS, now);
-		return c->name ? 0 : -EINVAL;
-	}
-	return take_grant(c, now);
+	bool first = c->step == H5_STEP_SESSION;
+	char **line = first ? &c->session : &c->name;
+
+	if (!first && c->step != H5_STEP_NAME)
+		return take_grant(c, now);
+	*line = take_line(c);
+	if (!*line)
+		return -EINVAL;
+	go_on(c, first ? H5_STEP_NAME : H5_STEP_KEYS, now);
+	return 0;
 }
 
 static const char *server_of(const struct h5_credentials *c)

@@ -591,8 +591,55 @@ START_TEST(files)
 }
 END_TEST
 
+/* Whatever lacks memory: there are credentials, or an error, and later there are. */
+START_TEST(memory_is_short)
+{
+	static const struct step steps[] = {
+		SESSION(.status = 200, .body = "tok"),
+		{.url = ROLES, .status = 200, .body = "r"},
+		{.url = ROLES "r", .status = 200, .body = JSON("base", IN_AN_HOUR)},
+		{.url = "https://sts/",
+		 .form = FORM("AssumeRole", ""),
+		 .fields = {"x-amz-security-token: t"},
+		 .status = 200,
+		 .body = STS("AssumeRole", "k")},
+		{0}};
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		begin(H5_FROM_INSTANCE);
+		scene.c.identity.becomes = true;
+		fake_curl_arm(n);
+		scene.steps = steps;
+		while (want() == H5_CREDENTIALS_WAIT) {
+			int running, left;
+			CURLMsg *message;
+
+			curl_multi_perform(scene.c.multi, &running);
+			message = curl_multi_info_read(scene.c.multi, &left);
+			curl_multi_remove_handle(scene.c.multi, message->easy_handle);
+			h5_credentials_end(&scene.c, message->easy_handle, message->data.result,
+					   (uint64_t)fake_curl.now);
+		}
+		fired = fake_curl_disarm();
+		ck_assert_int_eq(want(), fired ? H5_CREDENTIALS_NONE : H5_CREDENTIALS_GOOD);
+		ck_assert_int_eq(scene.c.code, fired ? -EACCES : 0);
+		if (fired) {
+			struct step later[5];
+
+			memcpy(later, steps, sizeof later);
+			for (int i = 0; i < 4; i++)
+				later[i].at = HOLD;
+			fake_curl.now += HOLD;
+			is_granted(later, "k", NOW + 3600);
+		}
+		end();
+	}
+}
+END_TEST
+
 UNIT_MAIN("credentials", a_machine, a_machine_without, a_machine_that_fails, before_the_end, times,
-	  a_container, long_answers, a_token, a_role, given_ones, files)
+	  a_container, long_answers, a_token, a_role, given_ones, files, memory_is_short)
 
 #else
 
