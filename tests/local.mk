@@ -33,6 +33,7 @@ UNIT_TESTS = \
 	tests/unit/check_dense_faults \
 	tests/unit/check_dense_write \
 	tests/unit/check_disk_cache \
+	tests/unit/check_disk_folder \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
@@ -226,6 +227,8 @@ tests_unit_check_offline_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_ca
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
+tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(scratch)
+tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
