@@ -271,7 +271,7 @@ if HAVE_LIBCURL
 fake_curl += tests/lib/fake_curl.c
 endif
 fake_curl_flags = -Wl,--wrap=clock_gettime,--wrap=time,--wrap=getrandom
-tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(fake_curl) $(idle_fetcher)
+tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(fake_curl) $(idle_fetcher) $(scratch)
 tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl)
 tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
