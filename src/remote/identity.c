@@ -319,12 +319,13 @@ int h5_identity_find(struct h5_identity *identity, struct h5_s3 *s3, const char 
 
 	*identity = (struct h5_identity){0};
 	*s3 = (struct h5_s3){0};
-	*why = "no memory";
 	rc = find_files(identity) ? read_profile(identity, identity->profile, &profile) : -ENOMEM;
 	if (!rc)
 		rc = find_servers(identity, s3, endpoint, &profile, why);
 	if (!rc && !anonymous)
 		rc = find_who(identity, &profile, why);
+	if (rc == -ENOMEM)
+		*why = "no memory";
 	h5_profile_release(&profile);
 	return rc;
 }

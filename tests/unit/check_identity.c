@@ -41,12 +41,14 @@ static int write_profiles(const char *text, char name[40])
 	return fd;
 }
 
+static const char *last_why;
+static unsigned long failing_allocation; /* 0: none */
+static bool has_fired;
+
 /* The environment is nothing but the files of profiles, and these variables: "NAME=VALUE", up to NULL. */
-static int find_identity(const char *text, const char *const variables[VARIABLES],
-			 struct h5_identity *identity)
+static int find_at(const char *text, const char *const variables[VARIABLES], const char *endpoint,
+		   bool anonymous, struct h5_identity *identity, struct h5_s3 *s3)
 {
-	struct h5_s3 s3 = {0};
-	const char *why = NULL;
 	char name[40];
 	int rc, fd = write_profiles(text, name);
 
@@ -56,10 +58,23 @@ static int find_identity(const char *text, const char *const variables[VARIABLES
 	setenv("AWS_SHARED_CREDENTIALS_FILE", name, 1);
 	for (size_t i = 0; i < VARIABLES && variables[i]; i++)
 		putenv((char *)variables[i]);
-	rc = h5_identity_find(identity, &s3, NULL, false, &why);
+	fault_alloc_arm(failing_allocation);
+	fault_alloc_count(true);
+	rc = h5_identity_find(identity, s3, endpoint, anonymous, &last_why);
+	fault_alloc_count(false);
+	has_fired = fault_alloc_disarm();
 	close(fd);
+	return rc;
+}
+
+static int find_identity(const char *text, const char *const variables[VARIABLES],
+			 struct h5_identity *identity)
+{
+	struct h5_s3 s3 = {0};
+	int rc = find_at(text, variables, NULL, false, identity, &s3);
+
 	free(s3.endpoint);
-	ck_assert(!rc || strcmp(why, "no memory"));
+	ck_assert(!rc || strcmp(last_why, "no memory"));
 	return rc;
 }
 
@@ -213,6 +228,287 @@ START_TEST(who_comes_first)
 }
 END_TEST
 
+/* ---- servers ---- */
+
+/* Everything that says where a server is: the first of them counts. */
+START_TEST(servers)
+{
+	static const struct {
+		const char *profile, *variables[VARIABLES], *endpoint; /* of the mount */
+		const char *region, *store, *sts;		       /* what is found */
+	} cases[] = {
+		{"", {NULL}, NULL, "r", NULL, "https://sts.r.amazonaws.com/"},
+		{"",
+		 {"AWS_REGION=", "AWS_DEFAULT_REGION=d"},
+		 NULL,
+		 "d",
+		 NULL,
+		 "https://sts.d.amazonaws.com/"},
+		{"", {"AWS_DEFAULT_REGION=d"}, NULL, "r", NULL, "https://sts.r.amazonaws.com/"},
+		{"region=p\n", {"AWS_REGION="}, NULL, "p", NULL, "https://sts.p.amazonaws.com/"},
+		{"region=p\n", {NULL}, NULL, "r", NULL, "https://sts.r.amazonaws.com/"},
+		{"", {"AWS_REGION="}, NULL, "us-east-1", NULL, "https://sts.us-east-1.amazonaws.com/"},
+		{"endpoint_url=http://p\n", {NULL}, NULL, "r", "http://p", "http://p"},
+		{"endpoint_url=http://p\n", {"AWS_ENDPOINT_URL=http://e"}, NULL, "r", "http://e", "http://e"},
+		{"",
+		 {"AWS_ENDPOINT_URL=http://e", "AWS_ENDPOINT_URL_S3=http://s"},
+		 NULL,
+		 "r",
+		 "http://s",
+		 "http://e"},
+		{"",
+		 {"AWS_ENDPOINT_URL=http://e", "AWS_ENDPOINT_URL_STS=http://t"},
+		 NULL,
+		 "r",
+		 "http://e",
+		 "http://t"},
+		{"",
+		 {"AWS_ENDPOINT_URL_S3=http://s"},
+		 "https://m",
+		 "r",
+		 "https://m",
+		 "https://sts.r.amazonaws.com/"},
+		{"", {"AWS_ENDPOINT_URL=s3://b"}, NULL, NULL, NULL, NULL},
+		{"", {NULL}, "server", NULL, NULL, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_identity identity = {0};
+		struct h5_s3 s3 = {0};
+		char text[128];
+		int rc;
+
+		snprintf(text, sizeof text, "[default]\n%s", cases[i].profile);
+		/* Nobody asks, so it does not matter where credentials would come from. */
+		rc = find_at(text, cases[i].variables, cases[i].endpoint, true, &identity, &s3);
+		ck_assert_msg(rc == (cases[i].region ? 0 : -EINVAL), "%zu: %d", i, rc);
+		ck_assert_int_eq(identity.from, H5_FROM_NOBODY);
+		if (!rc) {
+			ck_assert_str_eq(s3.region, cases[i].region);
+			ck_assert_str_eq(identity.sts_region, cases[i].region);
+			ck_assert_pstr_eq(s3.endpoint, cases[i].store);
+			ck_assert_pstr_eq(identity.sts, cases[i].sts);
+		}
+		free(s3.endpoint);
+		release_identity(&identity);
+	}
+}
+END_TEST
+
+START_TEST(machines)
+{
+	static const char *const cases[][3] = {
+		{NULL, NULL, "http://169.254.169.254"},
+		{NULL, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6", "http://[fd00:ec2::254]"},
+		{NULL, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=ipv4", "http://169.254.169.254"},
+		{"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://x/", "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6",
+		 "http://x"},
+		{"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://x/y", NULL, "http://x/y"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const variables[VARIABLES] = {cases[i][0] ? cases[i][0] : cases[i][1],
+							  cases[i][0] ? cases[i][1] : NULL};
+		struct h5_identity identity = {0};
+
+		ck_assert_int_eq(find_identity("", variables, &identity), 0);
+		ck_assert_int_eq(identity.from, H5_FROM_INSTANCE);
+		ck_assert_str_eq(identity.url, cases[i][2]);
+		release_identity(&identity);
+	}
+}
+END_TEST
+
+/* All that a role is asked for with. */
+START_TEST(texts_of_roles)
+{
+	const char *const variables[VARIABLES] = {"AWS_WEB_IDENTITY_TOKEN_FILE=/t", "AWS_ROLE_ARN=a",
+						  "AWS_ROLE_SESSION_NAME=n"};
+	struct h5_identity identity = {0};
+
+	ck_assert_int_eq(find_identity(ROLE "source_profile=b\nexternal_id=e\nrole_session_name=n\n[b]\n" KEYS
+					    "aws_session_token=t\n",
+				       (const char *const[VARIABLES]){NULL}, &identity),
+			 0);
+	ck_assert_str_eq(identity.external, "e");
+	ck_assert_str_eq(identity.session, "n");
+	ck_assert_str_eq(identity.keys.key, "A");
+	ck_assert_str_eq(identity.keys.secret, "S");
+	ck_assert_str_eq(identity.keys.token, "t");
+	release_identity(&identity);
+	ck_assert_int_eq(find_identity(ROLE "web_identity_token_file=/t\nrole_session_name=n\n",
+				       (const char *const[VARIABLES]){NULL}, &identity),
+			 0);
+	ck_assert_str_eq(identity.session, "n");
+	ck_assert_str_eq(identity.file, "/t");
+	release_identity(&identity);
+	ck_assert_int_eq(find_identity("", variables, &identity), 0);
+	ck_assert_str_eq(identity.role, "a");
+	ck_assert_str_eq(identity.session, "n");
+	ck_assert_str_eq(identity.file, "/t");
+	release_identity(&identity);
+	ck_assert_int_eq(
+		find_identity("",
+			      (const char *const[VARIABLES]){"AWS_ACCESS_KEY_ID=A", "AWS_SECRET_ACCESS_KEY=S",
+							     "AWS_SESSION_TOKEN=t"},
+			      &identity),
+		0);
+	ck_assert_str_eq(identity.keys.token, "t");
+	ck_assert_int_eq(identity.from, H5_FROM_KEYS);
+	release_identity(&identity);
+}
+END_TEST
+
+/* Why there are none: the user reads it. */
+START_TEST(reasons)
+{
+	static const struct {
+		const char *profiles, *variables[VARIABLES], *why;
+	} cases[] = {
+		{"[default]\ncredential_process=p\n", {NULL}, "credential_process"},
+		{"[default]\nsso_session=u\n", {NULL}, "single sign-on"},
+		{"", {NO_INSTANCE}, "no credentials were found"},
+		{"", {"AWS_PROFILE=none"}, "AWS_PROFILE"},
+		{ROLE "mfa_serial=m\n", {NULL}, "mfa_serial"},
+		{ROLE, {NULL}, "nothing that h5fs can ask for the role with"},
+		{ROLE "source_profile=b\n", {NULL}, "source_profile"},
+		{"", {RELATIVE ".x"}, "AWS_CONTAINER_CREDENTIALS_*_URI"},
+		{"", {"AWS_EC2_METADATA_SERVICE_ENDPOINT=x"}, "AWS_EC2_METADATA_SERVICE_ENDPOINT"},
+		{"", {"AWS_ACCESS_KEY_ID=A B", "AWS_SECRET_ACCESS_KEY=S"}, "printable bytes"},
+		{"", {"AWS_REGION=a/b"}, "makes no sense"},
+		{ROLE "web_identity_token_file=/t\n",
+		 {"AWS_ENDPOINT_URL_STS=http://x"},
+		 "AWS_ENDPOINT_URL_STS"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_identity identity = {0};
+
+		ck_assert_int_ne(find_identity(cases[i].profiles, cases[i].variables, &identity), 0);
+		ck_assert_msg(strstr(last_why, cases[i].why), "%s: %s", cases[i].why, last_why);
+		release_identity(&identity);
+	}
+}
+END_TEST
+
+/* Both files of a profile, which are in the home directory unless variables say where. */
+START_TEST(files_of_profiles)
+{
+	struct h5_identity identity = {0};
+	struct h5_s3 s3 = {0};
+	const char *why;
+
+	clearenv();
+	setenv("HOME", "/no/home", 1);
+	ck_assert_int_eq(h5_identity_find(&identity, &s3, NULL, true, &why), 0);
+	ck_assert_str_eq(identity.files[0], "/no/home/.aws/credentials");
+	ck_assert_str_eq(identity.files[1], "/no/home/.aws/config");
+	ck_assert_str_eq(identity.profile, "default");
+	release_identity(&identity);
+	setenv("AWS_SHARED_CREDENTIALS_FILE", "/a", 1);
+	setenv("AWS_CONFIG_FILE", "/b", 1);
+	setenv("AWS_PROFILE", "p", 1);
+	ck_assert_int_eq(h5_identity_find(&identity, &s3, NULL, true, &why), 0);
+	ck_assert_str_eq(identity.files[0], "/a");
+	ck_assert_str_eq(identity.files[1], "/b");
+	ck_assert_str_eq(identity.profile, "p");
+	release_identity(&identity);
+	clearenv();
+	ck_assert_int_eq(h5_identity_find(&identity, &s3, NULL, true, &why), 0);
+	ck_assert_ptr_null(identity.files[0]);
+	ck_assert_ptr_null(identity.files[1]);
+	release_identity(&identity);
+}
+END_TEST
+
+static void is_read_as(const char *bytes, size_t n, size_t most, const char *expected)
+{
+	int fd = memfd_create("file", MFD_CLOEXEC);
+	unsigned descriptors = unit_descriptors();
+	char name[40], *text;
+
+	ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+	text = h5_identity_read_file(name, most);
+	ck_assert_pstr_eq(text, expected);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	free(text);
+	close(fd);
+}
+
+START_TEST(files)
+{
+	static char full[100001];
+
+	is_read_as("", 0, 5, "");
+	is_read_as(" \t\r\n", 4, 5, "");
+	is_read_as("\n a b\r\n", 7, 7, "a b");
+	is_read_as("abcde", 5, 5, "abcde");
+	is_read_as("abcdef", 6, 5, NULL);
+	is_read_as("ab\0cd", 5, 9, NULL);
+	is_read_as("abcd\0", 5, 9, NULL);
+	memset(full, 'x', 100000);
+	is_read_as(full, 100000, 100000, full);
+	is_read_as(full, 100000, 99999, NULL);
+	ck_assert_ptr_null(h5_identity_read_file("/no/file", 5));
+	ck_assert_ptr_null(h5_identity_read_file("/dev/null", 5));
+	ck_assert_ptr_null(h5_identity_read_file("/", 5));
+}
+END_TEST
+
+/* What is found is whole, or there is an error: whatever lacks memory. */
+START_TEST(memory_is_short_in_the_beginning)
+{
+	static const struct {
+		const char *profiles, *variables[VARIABLES];
+		enum h5_identity_from from;
+	} cases[] = {
+		{"",
+		 {"AWS_ACCESS_KEY_ID=A", "AWS_SECRET_ACCESS_KEY=S", "AWS_SESSION_TOKEN=t",
+		  "AWS_ENDPOINT_URL=http://e"},
+		 H5_FROM_KEYS},
+		{"", {"AWS_WEB_IDENTITY_TOKEN_FILE=/t", "AWS_ROLE_ARN=a"}, H5_FROM_TOKEN},
+		{"", {RELATIVE "/x", TOKEN}, H5_FROM_CONTAINER},
+		{"", {FULL "https://x/y", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/t"}, H5_FROM_CONTAINER},
+		{"", {NULL}, H5_FROM_INSTANCE},
+		{ROLE "credential_source=Ec2InstanceMetadata\nexternal_id=e\n",
+		 {"AWS_PROFILE=default"},
+		 H5_FROM_INSTANCE},
+		{"[default]\naws_session_token=t\n" KEYS, {"AWS_PROFILE=default"}, H5_FROM_FILES},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			struct h5_identity identity = {0};
+			struct h5_s3 s3 = {0};
+			int rc;
+
+			failing_allocation = n;
+			rc = find_at(cases[i].profiles, cases[i].variables, NULL, false, &identity, &s3);
+			fired = has_fired;
+			failing_allocation = 0;
+			/* A file that cannot be read for lack of memory is none, so its profile is not there.
+			 */
+			ck_assert_msg(!rc || (fired && (rc == -ENOMEM || rc == -EINVAL)), "%zu, %lu: %d", i,
+				      n, rc);
+			if (rc == -EINVAL)
+				ck_assert(!identity.from && cases[i].variables[0] &&
+					  !strncmp(cases[i].variables[0], "AWS_PROFILE", 11));
+			if (rc == -ENOMEM)
+				ck_assert_str_eq(last_why, "no memory");
+			if (!rc) {
+				ck_assert_int_eq(identity.from, cases[i].from);
+				ck_assert(identity.profile && identity.files[0] && identity.files[1] &&
+					  identity.sts);
+			}
+			free(s3.endpoint);
+			release_identity(&identity);
+		}
+	}
+}
+END_TEST
+
 /* There are keys, or an error. */
 START_TEST(memory_is_short)
 {
@@ -238,4 +534,6 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
-UNIT_MAIN("identity", containers, a_token_in_a_file, roles_of_profiles, who_comes_first, memory_is_short)
+UNIT_MAIN("identity", containers, a_token_in_a_file, roles_of_profiles, who_comes_first, servers, machines,
+	  texts_of_roles, reasons, files_of_profiles, files, memory_is_short_in_the_beginning,
+	  memory_is_short)
