@@ -80,6 +80,7 @@ UNIT_TESTS = \
 	tests/unit/check_object \
 	tests/unit/check_object_removal \
 	tests/unit/check_offline \
+	tests/unit/check_onion \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
 	tests/unit/check_pending \
@@ -229,6 +230,8 @@ tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(scratch)
 tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
+tests_unit_check_onion_SOURCES = tests/unit/check_onion.c $(fault_alloc)
+tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
