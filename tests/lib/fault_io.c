@@ -39,16 +39,28 @@ static void add_event(struct fault_io *fault, struct fault_event event, const vo
 	fault->events[fault->count++] = event;
 }
 
+static bool call_fails(struct fault_io *fault, bool reads)
+{
+	unsigned long call;
+
+	if (reads != fault->reads)
+		return false;
+	call = ++fault->calls;
+	return fault->fail && (call == fault->fail || (fault->lasting && call > fault->fail));
+}
+
 static bool fails(struct fault_io *fault)
 {
-	unsigned long call = ++fault->calls;
-
-	return fault->fail && (call == fault->fail || (fault->lasting && call > fault->fail));
+	return call_fails(fault, false);
 }
 
 static int wrapped_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
-	return h5_io_read_some(((struct wrapped *)io)->inner, offset, buf, n, got);
+	struct wrapped *w = (struct wrapped *)io;
+
+	if (call_fails(w->fault, true))
+		return h5_fail(w->fault->error, offset, "a read was made to fail");
+	return h5_io_read_some(w->inner, offset, buf, n, got);
 }
 
 static int wrapped_stat(struct h5_io *io, struct h5_io_stat *st)

@@ -17,6 +17,7 @@ struct fault_event {
 
 struct fault_io {
 	bool record; /* keep the events */
+	bool reads;  /* the calls are those to read, and no others */
 	struct fault_event *events;
 	size_t count, capacity;
 	unsigned files;	     /* that were wrapped */

@@ -1,0 +1,257 @@
+/* Each read of what is asked of a chunk index, or changed in it, fails once: that is the error, the index is
+ * as it was, and what was asked for can be asked for again. */
+#include "base/error.h"
+#include "index_target.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ASKED = 8 };
+
+/* Of the chunks with these first coordinates; a rank of more has the same number as the others, if they fit.
+ */
+struct scene {
+	struct target t;
+	struct fault_io fault;
+	char sound[192];	/* the path of a copy of the file */
+	const uint64_t *chunks; /* by their first coordinates */
+};
+
+/* What was found. */
+struct found {
+	uint64_t count, sum;
+};
+
+static void add(struct found *found, uint64_t number)
+{
+	found->count++;
+	found->sum = found->sum * 31 + number;
+}
+
+static void scaled_of(const struct scene *s, uint64_t n, uint64_t scaled[H5_RANK_MAX])
+{
+	memset(scaled, 0, H5_RANK_MAX * sizeof *scaled);
+	scaled[0] = n;
+	if (s->t.space.rank > 1)
+		scaled[1] = n % 5;
+}
+
+static int set(const struct scene *s, uint64_t n, uint64_t address)
+{
+	const struct h5_chunk chunk = {.address = address, .size = 1, .filter_mask = s->t.filter_mask};
+	uint64_t scaled[H5_RANK_MAX];
+
+	scaled_of(s, n, scaled);
+	return h5_chunk_index_set(s->t.index, scaled, &chunk);
+}
+
+/* ---- what is asked for ---- */
+
+static int add_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	add(arg, chunk->address + 7 * chunk->size);
+	return 0;
+}
+
+static int add_extent(void *arg, uint64_t address, uint64_t n)
+{
+	add(arg, address + 7 * n);
+	return 0;
+}
+
+static int walk(struct scene *s, struct found *found)
+{
+	return h5_chunk_index_walk(s->t.index, add_chunk, found);
+}
+
+static int visit_extents(struct scene *s, struct found *found)
+{
+	const struct h5_extent_visits visits = {add_extent, add_extent, found};
+
+	return h5_chunk_index_extents(s->t.index, &visits);
+}
+
+static int look_up(struct scene *s, struct found *found)
+{
+	struct h5_chunk_cursor cursor = {0};
+	int rc = 0;
+
+	for (unsigned i = 0; i < ASKED && !rc; i++) {
+		uint64_t scaled[H5_RANK_MAX];
+		struct h5_chunk chunk;
+
+		scaled_of(s, s->chunks[i], scaled);
+		rc = h5_chunk_index_lookup(s->t.index, i % 2 ? NULL : &cursor, scaled, &chunk);
+		add(found, chunk.address);
+	}
+	h5_chunk_cursor_release(s->t.index, &cursor);
+	return rc;
+}
+
+static int seek(struct scene *s, struct found *found)
+{
+	struct h5_chunk_cursor cursor = {0};
+	int rc = 0;
+
+	for (unsigned i = 0; i < ASKED && !rc; i++) {
+		uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX] = {0};
+		bool stored;
+
+		scaled_of(s, s->chunks[i] + 1, scaled);
+		rc = h5_chunk_index_gap(s->t.index, &cursor, scaled, &stored, next);
+		add(found, stored ? 1 : next[0]);
+	}
+	h5_chunk_cursor_release(s->t.index, &cursor);
+	return rc;
+}
+
+/* ---- what is changed ---- */
+
+static int move_first(struct scene *s, struct found *found)
+{
+	(void)found;
+	return set(s, s->chunks[0], 3000);
+}
+
+static int move_last(struct scene *s, struct found *found)
+{
+	(void)found;
+	return set(s, s->chunks[ASKED - 2], 3008);
+}
+
+static int insert(struct scene *s, struct found *found)
+{
+	(void)found;
+	return set(s, s->chunks[ASKED - 1], 3016);
+}
+
+static int remove_one(struct scene *s, struct found *found)
+{
+	(void)found;
+	return set(s, s->chunks[ASKED / 2], H5_UNDEF);
+}
+
+static int trim(struct scene *s, struct found *found)
+{
+	return h5_chunk_index_trim(s->t.index, s->chunks[1] + 1, add_chunk, found);
+}
+
+static const struct {
+	int (*ask)(struct scene *s, struct found *found);
+	bool changes;
+} questions[] = {{walk, false},	 {visit_extents, false}, {look_up, false},
+		 {seek, false},	 {move_first, true},	 {move_last, true},
+		 {insert, true}, {remove_one, true},	 {trim, true}};
+enum { QUESTIONS = sizeof questions / sizeof *questions };
+
+/* Nothing is in memory. */
+static void open_sound(struct scene *s)
+{
+	scratch_copy(s->sound, s->t.scratch.path);
+	target_open(&s->t);
+}
+
+static struct found contents_of(struct scene *s)
+{
+	struct found found = {0};
+
+	SUCCEEDS(walk(s, &found));
+	return found;
+}
+
+static void check_found(const struct found *now, const struct found *expected)
+{
+	ck_assert_uint_eq(now->count, expected->count);
+	ck_assert_uint_eq(now->sum, expected->sum);
+}
+
+/* The n-th read fails; false: there are fewer. */
+static bool fail_read(struct scene *s, unsigned question, unsigned long n, const struct found *answer,
+		      const struct found *before, const struct found *after)
+{
+	struct h5_chunk_layout layout;
+	struct found found = {0};
+	bool fired;
+	int rc;
+
+	open_sound(s);
+	layout = *h5_chunk_index_layout(s->t.index);
+	fault_io_arm(&s->fault, n);
+	rc = questions[question].ask(s, &found);
+	fired = fault_io_disarm(&s->fault);
+	ck_assert_msg(!rc || (fired && rc == -EIO && h5_error_last()->code == -EIO),
+		      "question %u, read %lu: %d %s", question, n, rc, h5_error_last()->text);
+	/* Space that is given up may be lost. */
+	ck_assert(rc || !fired || questions[question].changes);
+	if (rc) {
+		ck_assert_mem_eq(h5_chunk_index_layout(s->t.index), &layout, sizeof layout);
+		found = contents_of(s);
+		check_found(&found, before);
+		memset(&found, 0, sizeof found);
+		SUCCEEDS(questions[question].ask(s, &found));
+	}
+	check_found(&found, answer);
+	if (questions[question].changes) {
+		SUCCEEDS(target_commit(&s->t));
+		target_close(&s->t);
+		target_open(&s->t);
+	}
+	found = contents_of(s);
+	check_found(&found, after);
+	target_close(&s->t);
+	return fired;
+}
+
+static void fail_reads(struct scene *s, unsigned question, unsigned long stride)
+{
+	struct found answer = {0}, before, after;
+	unsigned long n = 1;
+
+	open_sound(s);
+	before = contents_of(s);
+	ck_assert_uint_gt(before.count, 0);
+	SUCCEEDS(questions[question].ask(s, &answer));
+	after = contents_of(s);
+	target_close(&s->t);
+	while (fail_read(s, question, n, &answer, &before, &after))
+		n += stride;
+	ck_assert_uint_gt(n, 1);
+}
+
+START_TEST(each_read_can_fail)
+{
+	static const struct {
+		const char *file, *name;
+		uint64_t chunks[ASKED]; /* all but the last one are there, */
+		uint64_t filled;	/* and so many from the first on */
+		unsigned long stride;
+	} cases[] = {
+		{"btree1_write-2.h5", "1f", {0, 1, 20, 21, 25, 30, 39, 40}, 40, 1},
+		{"btree2_write-empty.h5", "filtered", {0, 10, 20, 30, 40, 50, 149, 150}, 150, 1},
+		/* in the index block, in data blocks of it, in others, and in pages */
+		{"chunk_index_write-plain.h5", "a", {0, 5, 30, 300, 1000, 20000, 131500, 132500}, 0, 1},
+		/* all of its many blocks move with the first change */
+		{"chunk_index_write-crossing.h5", "a", {0, 5, 30, 300, 1000, 20000, 131500, 140000}, 0, 97},
+		{"fixed_array_write-block.h5", "a", {0, 5, 30, 100, 200, 300, 400, 999}, 0, 1},
+		{"fixed_array_write-paged.h5", "a", {0, 5, 30, 100, 200, 300, 1500, 3000}, 0, 1},
+		{"fixed_array_write-crossing-paged.h5", "a", {0, 5, 30, 300, 1000, 2000, 2099, 4999}, 0, 1}};
+	struct scene s = {.fault = {.error = -EIO, .reads = true}, .chunks = cases[_i].chunks};
+
+	target_init(&s.t, cases[_i].file, cases[_i].name, &s.fault);
+	for (uint64_t n = 0; n < cases[_i].filled; n++)
+		SUCCEEDS(set(&s, n, 800 + 8 * n));
+	for (unsigned i = 0; i + 1 < ASKED; i++)
+		SUCCEEDS(set(&s, s.chunks[i], 2800 + 8 * i));
+	SUCCEEDS(target_commit(&s.t));
+	target_close(&s.t);
+	snprintf(s.sound, sizeof s.sound, "%s.sound", s.t.scratch.path);
+	scratch_copy(s.t.scratch.path, s.sound);
+	for (unsigned question = 0; question < QUESTIONS; question++)
+		fail_reads(&s, question, cases[_i].stride);
+	unlink(s.sound);
+	target_release(&s.t);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("index_read_faults", {each_read_can_fail, 7})
