@@ -74,6 +74,7 @@ UNIT_TESTS = \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
+	tests/unit/check_new_file \
 	tests/unit/check_node_number \
 	tests/unit/check_named \
 	tests/unit/check_number \
@@ -204,6 +205,12 @@ tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(scratch)
 # Allocations, and system calls of reading, that fail.
 fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
+fault_system = tests/lib/fault_system.c tests/lib/fault_system.h
+fault_system_flags = -Wl,--wrap=close,--wrap=fchmod,--wrap=fchown,--wrap=fcntl64,--wrap=fstat64,--wrap=fstatat64,--wrap=fsync,--wrap=getrandom,--wrap=link \
+	-Wl,--wrap=open64,--wrap=openat64,--wrap=readlinkat,--wrap=renameat,--wrap=renameat2,--wrap=statx,--wrap=symlinkat,--wrap=unlink \
+	-Wl,--wrap=unlinkat,--wrap=write
+tests_unit_check_new_file_SOURCES = tests/unit/check_new_file.c $(fault_system) $(fault_alloc) $(scratch)
+tests_unit_check_new_file_LDFLAGS = $(AM_LDFLAGS) $(fault_system_flags) $(fault_alloc_flags)
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
