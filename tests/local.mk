@@ -62,6 +62,7 @@ UNIT_TESTS = \
 	tests/unit/check_index_read_faults \
 	tests/unit/check_intake \
 	tests/unit/check_journal \
+	tests/unit/check_journal_names \
 	tests/unit/check_json_read \
 	tests/unit/check_layout \
 	tests/unit/check_listing \
@@ -211,6 +212,8 @@ fault_system_flags = -Wl,--wrap=close,--wrap=fchmod,--wrap=fchown,--wrap=fcntl64
 	-Wl,--wrap=unlinkat,--wrap=write
 tests_unit_check_new_file_SOURCES = tests/unit/check_new_file.c $(fault_system) $(fault_alloc) $(scratch)
 tests_unit_check_new_file_LDFLAGS = $(AM_LDFLAGS) $(fault_system_flags) $(fault_alloc_flags)
+tests_unit_check_journal_names_SOURCES = tests/unit/check_journal_names.c $(journal_scene) $(fault_system) $(fault_alloc)
+tests_unit_check_journal_names_LDFLAGS = $(AM_LDFLAGS) $(fault_system_flags) $(fault_alloc_flags)
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
