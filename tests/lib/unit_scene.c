@@ -7,11 +7,15 @@
 
 void scene_check_bytes(const struct scene *s, uint64_t at, uint8_t value, size_t n)
 {
-	bool was = fault_alloc_count(false);
+	bool was = fault_alloc_count(false), reads = s->fault && s->fault->reads;
 	uint8_t expected[BLOCK], now[BLOCK];
 
 	memset(expected, value, n);
+	if (reads)
+		s->fault->reads = false;
 	SUCCEEDS(h5_file_read(s->file, at, now, n));
+	if (reads)
+		s->fault->reads = true;
 	ck_assert_mem_eq(now, expected, n);
 	fault_alloc_count(was);
 }
@@ -51,8 +55,15 @@ uint8_t *scene_view(const struct scene *s)
 
 void scene_init(struct scene *s)
 {
+	scene_init_wrapped(s, NULL);
+}
+
+void scene_init_wrapped(struct scene *s, struct fault_io *fault)
+{
 	memset(s, 0, sizeof *s);
+	s->fault = fault;
 	scratch_init(&s->scratch, "dataset_latest.h5");
+	scratch_wrap(&s->scratch, fault);
 	scratch_open(&s->scratch);
 	s->file = s->scratch.file;
 	s->size = h5_file_size(s->file);

@@ -16,6 +16,7 @@ struct known {
 struct scene {
 	struct scratch scratch;
 	struct h5_file *file;
+	struct fault_io *fault;		   /* through which the file is read and written; NULL: none */
 	uint64_t size;			   /* bytes of the file at first */
 	uint64_t put, other, old, raw, at; /* blocks: new ones before the unit; a committed one; new ones */
 	struct known known;
@@ -27,6 +28,8 @@ struct scene {
 
 /* Begins a transaction, with changes of before the unit. */
 void scene_init(struct scene *s);
+/* The same with a file that can fail; what is read for checks does not. */
+void scene_init_wrapped(struct scene *s, struct fault_io *fault);
 void scene_release(struct scene *s);
 /* n times the value is what the file seems to hold. */
 void scene_check_bytes(const struct scene *s, uint64_t at, uint8_t value, size_t n);

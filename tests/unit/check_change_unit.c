@@ -64,6 +64,12 @@ static int committed_block(struct scene *s)
 	return h5_tx_shadow(s->file, &at, bytes, sizeof bytes);
 }
 
+/* An object: the journal guards messages of it. */
+static int touch(struct scene *s)
+{
+	return h5_tx_touch(s->file, h5_file_superblock(s->file)->root);
+}
+
 static int give_up(struct scene *s)
 {
 	h5_tx_free(s->file, s->other, BLOCK);
@@ -109,7 +115,7 @@ typedef int step(struct scene *s);
 static step *const steps[] = {same_patch,	  inner_patch,	   wide_patch,	same_patch,    other_cell,
 			      raw_data,		  another_block,   block_again, older_block,   older_block,
 			      known_changes,	  committed_block, inner_unit,	known_changes, wide_patch,
-			      failing_inner_unit, give_up};
+			      failing_inner_unit, touch,	   give_up};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 static int take_steps(struct scene *s)
@@ -229,6 +235,54 @@ START_TEST(every_allocation_can_fail)
 			break;
 	}
 	ck_assert_uint_gt(failures, STEPS);
+}
+END_TEST
+
+/* Of a unit, and of the commit behind it. */
+START_TEST(every_read_can_fail)
+{
+	unsigned in_unit = 0, in_commit = 0;
+	struct crash_image expected;
+	bool fired = true;
+	struct scene s;
+
+	scene_init(&s);
+	SUCCEEDS(change(&s));
+	expected = committed(&s);
+	scene_release(&s);
+	for (unsigned long n = 1; fired; n++) {
+		struct fault_io fault = {.reads = true, .error = -EIO};
+		struct crash_image now;
+		bool commits;
+		int rc;
+
+		scene_init_wrapped(&s, &fault);
+		fault_io_arm(&fault, n);
+		rc = change(&s);
+		commits = !rc;
+		if (commits)
+			rc = h5_tx_commit(s.file);
+		fired = fault_io_disarm(&fault);
+		ck_assert_int_eq(rc, fired ? -EIO : 0);
+		in_unit += fired && !commits;
+		in_commit += fired && commits;
+		if (fired && !commits) {
+			check_unchanged(&s);
+			check_commit(&s);
+		} else {
+			/* The commit can be asked for again. */
+			ck_assert(h5_tx_is_writable(s.file));
+			ck_assert(h5_tx_is_pending(s.file) == fired);
+			now = committed(&s);
+			ck_assert_uint_eq(now.size, expected.size);
+			ck_assert_mem_eq(now.data, expected.data, expected.size);
+			free(now.data);
+		}
+		scene_release(&s);
+	}
+	ck_assert_uint_ge(in_unit, 3);
+	ck_assert_uint_ge(in_commit, 5);
+	free(expected.data);
 }
 END_TEST
 
@@ -358,5 +412,5 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
-UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect,
-	  what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none)
+UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
+	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none)

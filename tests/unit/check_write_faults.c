@@ -1,6 +1,6 @@
-/* Each call to write, resize, sync or allocate fails once, wherever it stands: the error is the right one,
- * what was asked for can be asked for again, and the file is as at the last commit or as at the one that was
- * under way. */
+/* Each call to read, write, resize, sync or allocate fails once, wherever it stands: the error is the right
+ * one, what was asked for can be asked for again, and the file is as at the last commit or as at the one that
+ * was under way. */
 #include "base/error.h"
 #include "change/open.h"
 #include "change/transaction.h"
@@ -325,7 +325,7 @@ enum { FILES = sizeof files / sizeof *files };
 
 /* One in fault_step() of the calls of a kind fails, in each file others, until there are no more. libhdf5
  * judges the first file that a failure leaves, and then one in `judged`. */
-static void fail_calls(unsigned which, int error, unsigned judged)
+static void fail_calls(unsigned which, int error, bool reads, unsigned judged)
 {
 	const unsigned long step = fault_step();
 	unsigned runs = 0;
@@ -336,6 +336,7 @@ static void fail_calls(unsigned which, int error, unsigned judged)
 
 		run_init(&run, files[which]);
 		run.error = run.fault.error = error;
+		run.fault.reads = reads;
 		if (error == -ENOMEM)
 			fault_alloc_arm(n);
 		else
@@ -353,21 +354,27 @@ static void fail_calls(unsigned which, int error, unsigned judged)
 /* Calls to write, resize or sync. */
 START_TEST(the_medium_fails)
 {
-	fail_calls((unsigned)_i, -EIO, 4);
+	fail_calls((unsigned)_i, -EIO, false, 4);
 }
 END_TEST
 
 START_TEST(the_medium_is_full)
 {
-	fail_calls((unsigned)_i, -ENOSPC, 4);
+	fail_calls((unsigned)_i, -ENOSPC, false, 4);
+}
+END_TEST
+
+START_TEST(the_medium_cannot_be_read)
+{
+	fail_calls((unsigned)_i, -EIO, true, 32);
 }
 END_TEST
 
 START_TEST(memory_is_short)
 {
-	fail_calls((unsigned)_i, -ENOMEM, 32);
+	fail_calls((unsigned)_i, -ENOMEM, false, 32);
 }
 END_TEST
 
 UNIT_MAIN_LOOPS("write faults", {the_medium_fails, FILES}, {the_medium_is_full, FILES},
-		{memory_is_short, FILES})
+		{the_medium_cannot_be_read, FILES}, {memory_is_short, FILES})
