@@ -92,6 +92,7 @@ UNIT_TESTS = \
 	tests/unit/check_progress \
 	tests/unit/check_read_faults \
 	tests/unit/check_reading \
+	tests/unit/check_record \
 	tests/unit/check_recovery \
 	tests/unit/check_refused \
 	tests/unit/check_remote \
@@ -184,6 +185,7 @@ tests_unit_check_disk_cache_SOURCES = tests/unit/check_disk_cache.c tests/lib/fa
 tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
+tests_unit_check_record_SOURCES = tests/unit/check_record.c $(crash_image) $(scratch)
 tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene) $(fault_alloc)
 tests_unit_check_recovery_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_crash_replay_SOURCES = \
