@@ -296,6 +296,7 @@ tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
 	tests/mount/mount_append.py \
+	tests/mount/mount_arguments.py \
 	tests/mount/mount_array_header.py \
 	tests/mount/mount_automount.py \
 	tests/mount/mount_bad.py \
