@@ -311,6 +311,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_create.py \
 	tests/mount/mount_declare.py \
 	tests/mount/mount_errors.py \
+	tests/mount/mount_faults.py \
 	tests/mount/mount_filters.py \
 	tests/mount/mount_extract.py \
 	tests/mount/mount_folder.py \
