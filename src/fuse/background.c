@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "fuse/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,9 @@ int h5_background_begin(struct h5_background *b)
 	if (pipe2(ends, O_CLOEXEC))
 		return h5_fail(-errno, H5_UNDEF, "pipe: %s", strerror(errno));
 	pid = fork();
+	/* EAGAIN has the number of EWOULDBLOCK, which is the error of a file that is locked. */
 	if (pid < 0)
-		return h5_fail(-errno, H5_UNDEF, "fork: %s", strerror(errno));
+		return h5_fail(errno == EAGAIN ? -ENOMEM : -errno, H5_UNDEF, "fork: %s", strerror(errno));
 	if (pid) {
 		close(ends[1]);
 		wait_for_daemon(pid, ends[0]);

@@ -49,6 +49,8 @@ class Begin(Case):
         full = "Too many open files"
         self.fails(f"{self.path}: pipe: {full}", "pipe2:error=EMFILE", status=3)
         self.fails(f"{self.path}: fork: Cannot allocate memory", "clone:error=ENOMEM:when=1", status=3)
+        # Not the status of a locked file, which has the same number.
+        self.fails(f"{self.path}: fork: Resource temporarily unavailable", "clone:error=EAGAIN:when=1", status=3)
         self.fails(f"{self.path}: /dev/null: {full}", "openat:error=EMFILE:when=2", status=3, of=["/dev/null"])
         self.fails(f"{self.path}: cannot start a process: {full}", "socketpair:error=EMFILE", "-f")
         self.fails(f"{self.path}: cannot start a process: Cannot allocate memory", "clone:error=ENOMEM:when=1", "-f")
