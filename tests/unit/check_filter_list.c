@@ -226,5 +226,268 @@ START_TEST(nbit_describes_members)
 }
 END_TEST
 
+/* ---- client values ---- */
+
+struct made {
+	uint16_t id;
+	struct h5_filter_use use;
+	int rc;
+	bool optional;
+	unsigned count;
+	uint32_t values[10]; /* the first ones */
+};
+
+#define INTS(bytes, n)                                                                                       \
+	.element_size = bytes, .chunk_size = bytes * n, .line = n, .numbers = H5_FILTER_INTEGERS,            \
+	.bits = 8 * bytes
+#define FLOATS(bytes, n)                                                                                     \
+	.element_size = bytes, .chunk_size = bytes * n, .line = n, .numbers = H5_FILTER_FLOATS,              \
+	.bits = 8 * bytes
+#define OTHERS(bytes, n) .element_size = bytes, .chunk_size = bytes * n, .line = n, .bits = 8 * bytes
+
+static const uint8_t fill_8[] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
+static const uint32_t described[] = {4, 1, 2, 3, 4, 5};
+
+/* As libhdf5, h5py and the filters' own programs set them; all but checksums, and what has parameters that
+ * only some machines can read, may be left out for a chunk. */
+static const struct made made[] = {
+	{1, {INTS(4, 10)}, 0, true, 1, {4}},
+	{1, {INTS(4, 10), .parameters = {1, {9}}}, 0, true, 1, {9}},
+	{2, {INTS(4, 10)}, 0, true, 1, {4}},
+	{3, {INTS(4, 10)}, 0, false, 0, {0}},
+	{305, {INTS(4, 10)}, 0, true, 1, {1}},
+	{307, {INTS(4, 10)}, 0, false, 1, {9}},
+	{307, {INTS(4, 10), .parameters = {1, {1}}}, 0, false, 1, {1}},
+	{32000, {INTS(4, 10)}, 0, true, 3, {4, 0x105, 40}},
+	{32001, {INTS(4, 10)}, 0, true, 7, {2, 2, 4, 40, 5, 1, 0}},
+	{32001, {INTS(4, 10), .parameters = {3, {9, 2, 3}}}, 0, true, 7, {2, 2, 4, 40, 9, 2, 3}},
+	{32001, {INTS(4, 10), .parameters = {1, {9, 2, 3}}}, 0, true, 7, {2, 2, 4, 40, 9, 1, 0}},
+	{32003, {INTS(4, 10)}, 0, true, 0, {0}},
+	{32004, {INTS(4, 10)}, 0, false, 0, {0}},
+	{32004, {INTS(4, 10), .parameters = {1, {16}}}, 0, false, 1, {16}},
+	{32008, {INTS(4, 10)}, 0, false, 5, {0, 3, 4, 0, 0}},
+	{32008, {INTS(4, 10), .parameters = {1, {2, 9}}}, 0, false, 5, {0, 3, 4, 0, 2}},
+	{32008, {INTS(4, 10), .parameters = {2, {3, 9}}}, 0, false, 6, {0, 3, 4, 0, 3, 9}},
+	{32015, {INTS(4, 10)}, 0, false, 1, {3}},
+	{32020, {INTS(1, 10)}, 0, false, 4, {0, 1, 0, 1}},
+	{32020, {INTS(2, 10), .is_signed = true}, 0, false, 4, {0, 2, 1, 1}},
+	{32020, {INTS(4, 10), .is_signed = true, .parameters = {1, {7}}}, 0, false, 4, {0, 4, 1, 7}},
+	{32020, {INTS(8, 10), .is_signed = true}, 0, false, 4, {0, 0, 0, 1}},
+	{32020, {INTS(3, 10), .is_signed = true}, 0, false, 4, {0, 0, 0, 1}},
+	{32020, {FLOATS(4, 10), .is_signed = true}, 0, false, 4, {0, 0, 0, 1}},
+	{32020, {INTS(4, 10), .is_signed = true, .is_big_endian = true}, 0, false, 4, {0, 0, 0, 1}},
+	/* szip: pixels are as wide as numbers are, up to 24 bits. */
+	{4, {INTS(4, 100)}, 0, true, 4, {32 | 128 | 8 | 1, 8, 32, 100}},
+	{4, {FLOATS(8, 100), .is_big_endian = true}, 0, true, 4, {32 | 128 | 16 | 1, 8, 64, 100}},
+	{4,
+	 {.element_size = 4, .chunk_size = 400, .line = 100, .numbers = H5_FILTER_INTEGERS, .bits = 24},
+	 0,
+	 true,
+	 4,
+	 {169, 8, 24, 100}},
+	{4,
+	 {.element_size = 4, .chunk_size = 400, .line = 100, .numbers = H5_FILTER_INTEGERS, .bits = 25},
+	 0,
+	 true,
+	 4,
+	 {169, 8, 32, 100}},
+	{4,
+	 {.element_size = 8, .chunk_size = 800, .line = 100, .numbers = H5_FILTER_INTEGERS, .bits = 32},
+	 0,
+	 true,
+	 4,
+	 {169, 8, 32, 100}},
+	{4,
+	 {.element_size = 8, .chunk_size = 800, .line = 100, .numbers = H5_FILTER_INTEGERS, .bits = 33},
+	 0,
+	 true,
+	 4,
+	 {169, 8, 64, 100}},
+	{4, {OTHERS(4, 100)}, -EINVAL, false, 0, {0}},
+	{4, {FLOATS(16, 100)}, -EINVAL, false, 0, {0}},
+	{4, {INTS(4, 100), .parameters = {2, {4, 7}}}, -EINVAL, false, 0, {0}},
+	/* Lines that are shorter than a block do not count; the chunk must be as long. */
+	{4, {INTS(4, 8)}, 0, true, 4, {169, 8, 32, 8}},
+	{4,
+	 {.element_size = 4, .chunk_size = 32, .line = 7, .numbers = H5_FILTER_INTEGERS, .bits = 32},
+	 0,
+	 true,
+	 4,
+	 {169, 8, 32, 8}},
+	{4, {INTS(4, 7)}, -EINVAL, false, 0, {0}},
+	{4, {INTS(1, 9000)}, 0, true, 4, {169, 8, 8, 1024}},
+	{4, {INTS(1, 9000), .parameters = {2, {32, 32}}}, 0, true, 4, {169, 32, 8, 4096}},
+	{4, {INTS(1, 1023)}, 0, true, 4, {169, 8, 8, 1023}},
+	/* scale-offset */
+	{6, {INTS(4, 10), .is_signed = true}, 0, true, 20, {2, 0, 10, 0, 4, 1, 0, 1, 0, 0}},
+	{6, {INTS(4, 10), .fill = fill_8}, 0, true, 20, {2, 0, 10, 0, 4, 0, 0, 1, 0x44332211, 0}},
+	{6,
+	 {INTS(4, 10), .fill = fill_8, .is_big_endian = true},
+	 0,
+	 true,
+	 20,
+	 {2, 0, 10, 0, 4, 0, 1, 1, 0x11223344, 0}},
+	{6, {INTS(8, 10), .fill = fill_8}, 0, true, 20, {2, 0, 10, 0, 8, 0, 0, 1, 0x44332211, 0x88776655}},
+	{6,
+	 {INTS(8, 10), .fill = fill_8, .is_big_endian = true},
+	 0,
+	 true,
+	 20,
+	 {2, 0, 10, 0, 8, 0, 1, 1, 0x55667788, 0x11223344}},
+	{6,
+	 {INTS(1, 10), .fill = fill_8, .parameters = {1, {8}}},
+	 0,
+	 true,
+	 20,
+	 {2, 8, 10, 0, 1, 0, 0, 1, 0x11, 0}},
+	{6, {INTS(1, 10), .parameters = {1, {9}}}, -EINVAL, false, 0, {0}},
+	{6, {FLOATS(4, 10), .parameters = {1, {40}}}, 0, true, 20, {0, 40, 10, 1, 4, 0, 0, 1, 0, 0}},
+	{6, {FLOATS(8, 10), .parameters = {1, {2}}}, 0, true, 20, {0, 2, 10, 1, 8, 0, 0, 1, 0, 0}},
+	{6, {FLOATS(8, 10)}, -EINVAL, false, 0, {0}},
+	{6, {FLOATS(2, 10), .parameters = {1, {2}}}, -EINVAL, false, 0, {0}},
+	{6, {FLOATS(16, 10), .parameters = {1, {2}}}, -EINVAL, false, 0, {0}},
+	{6, {INTS(16, 10)}, -EINVAL, false, 0, {0}},
+	{6, {OTHERS(4, 10)}, -EINVAL, false, 0, {0}},
+	{5,
+	 {OTHERS(4, 10), .description = described, .described = 6},
+	 0,
+	 true,
+	 9,
+	 {9, 0, 10, 4, 1, 2, 3, 4, 5}},
+	{5,
+	 {OTHERS(4, 10), .description = described, .described = 2, .is_full = true},
+	 0,
+	 true,
+	 5,
+	 {5, 1, 10, 4, 1}},
+	{32013, {INTS(4, 10)}, -ENOTSUP, false, 0, {0}},
+	{40000, {INTS(4, 10)}, -ENOTSUP, false, 0, {0}},
+};
+
+START_TEST(values_of_new_filters)
+{
+	for (unsigned i = 0; i < sizeof made / sizeof *made; i++) {
+		const struct made *m = &made[i];
+		struct h5_client_values values;
+
+		memset(&values, 0xa5, sizeof values);
+		ck_assert_msg(h5_filter_values(m->id, &m->use, &values) == m->rc, "%u: %u", i, m->id);
+		if (m->rc)
+			continue;
+		ck_assert_msg(values.optional == m->optional && values.count == m->count, "%u: %u", i, m->id);
+		for (unsigned k = 0; k < m->count; k++)
+			ck_assert_msg(values.values[k] == (k < 10 ? m->values[k] : 0), "%u: %u: %u", i, m->id,
+				      k);
+	}
+	ck_assert_str_eq(h5_error_last()->text, "filters: filter (40000) cannot be given to new datasets");
+}
+END_TEST
+
+/* The least and the most of each number, and what is beside them. */
+START_TEST(numbers_have_bounds)
+{
+	static const struct {
+		const char *before;
+		uint64_t least, most;
+	} numbers[] = {
+		{"deflate(", 0, 9}, {"szip(ec:", 2, 32}, {"scaleoffset(", 0, 64}, {"lzo(", 1, 9},
+		{"bzip2(", 1, 9},   {"blosc(", 0, 9},	 {"lz4(", 0, 1 << 30},	  {"bitshuffle(zstd:", 0, 22},
+		{"zstd(", 1, 22},   {"vbz(", 0, 22}};
+	static const char *const others[] = {"lz4(;)",
+					     "lz4(1/)",
+					     "lz4(/1)",
+					     "lz4(1:)",
+					     "lz4(:1)",
+					     "lz4( 1)",
+					     "lz4(1 )",
+					     "lz4(+1)",
+					     "lz4(0x1)",
+					     "lz4(4294967296)",
+					     "lz4(4294967297)",
+					     "lz4(18446744073709551616)",
+					     "lz4(18446744073709551617)",
+					     "lz4(42949672960)",
+					     "lz4(184467440737095516170)",
+					     "lz4()"};
+	struct h5_filter_list list;
+	char text[64];
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		for (unsigned k = 0; k < 4; k++) {
+			const uint64_t number = k == 0	 ? numbers[i].least
+						: k == 1 ? numbers[i].most
+						: k == 2 ? numbers[i].most + 1
+							 : numbers[i].least - 1;
+			const struct h5_filter_parameters *found = &list.filters[0].parameters;
+
+			snprintf(text, sizeof text, "%s%ju)", numbers[i].before, (uintmax_t)number);
+			if (!is_built_in(text))
+				continue;
+			ck_assert_msg(h5_filter_list_parse(text, strlen(text), &list) ==
+					      (k < 2 ? 0 : -EINVAL),
+				      "%s", text);
+			if (k < 2)
+				ck_assert_uint_eq(found->values[found->count - 1], number);
+		}
+	for (size_t i = 0; is_built_in("lz4") && i < sizeof others / sizeof *others; i++)
+		ck_assert_msg(h5_filter_list_parse(others[i], strlen(others[i]), &list) == -EINVAL, "%s",
+			      others[i]);
+}
+END_TEST
+
+START_TEST(what_a_parameter_may_be_is_told)
+{
+	static const struct {
+		uint16_t id;
+		unsigned i;
+		const char *text, *said;
+	} wrong[] = {
+		{1, 0, "10", "filters: deflate(10): it is a number from 0 to 9"},
+		{1, 1, "1", "filters: deflate has 1 parameters"},
+		{3, 0, "1", "filters: fletcher32 has 0 parameters"},
+		{4, 0, "e", "filters: szip(e): it is one of ec nn"},
+		{4, 0, "ecc", "filters: szip(ecc): it is one of ec nn"},
+		{4, 1, "33", "filters: szip(33): it is a number from 2 to 32"},
+		{4, 2, "2", "filters: szip has 2 parameters"},
+		{32001, 2, "lzo", "filters: blosc(lzo): it is one of blosclz lz4 lz4hc snappy zlib zstd"},
+		{32008, 0, "", "filters: bitshuffle(): it is one of none lz4 zstd"}};
+	uint32_t value;
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		ck_assert_int_eq(h5_filter_parameter(wrong[i].id, wrong[i].i, wrong[i].text,
+						     strlen(wrong[i].text), &value),
+				 -EINVAL);
+		ck_assert_str_eq(h5_error_last()->text, wrong[i].said);
+	}
+}
+END_TEST
+
+/* Those by which a filter can be had again; fewer if it has fewer values. */
+START_TEST(parameters_of_values)
+{
+	static const uint32_t values[] = {1 | 4 | 8 | 128, 8, 3, 5, 6, 7, 2, 9};
+	static const struct {
+		uint16_t id;
+		unsigned count, found;
+		uint32_t parameters[3];
+	} cases[] = {{1, 1, 1, {141}},	 {1, 0, 0, {0}},	   {4, 4, 2, {4, 8}},
+		     {4, 2, 2, {4, 8}},	 {4, 1, 1, {4}},	   {6, 2, 1, {8}},
+		     {6, 1, 0, {0}},	 {32001, 7, 3, {6, 7, 2}}, {32001, 6, 2, {6, 7}},
+		     {32001, 4, 0, {0}}, {32008, 6, 2, {6, 7}},	   {32008, 5, 1, {6}},
+		     {32020, 4, 1, {5}}, {3, 8, 0, {0}},	   {40000, 8, 0, {0}}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_filter_parameters found;
+
+		memset(&found, 0xa5, sizeof found);
+		h5_filter_parameters_of(cases[i].id, values, cases[i].count, &found);
+		ck_assert_msg(found.count == cases[i].found, "%zu", i);
+		for (unsigned k = 0; k < found.count; k++)
+			ck_assert_msg(found.values[k] == cases[i].parameters[k], "%zu, %u", i, k);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1},
-		{nbit_describes_members, 1})
+		{nbit_describes_members, 1}, {values_of_new_filters, 1}, {numbers_have_bounds, 1},
+		{what_a_parameter_may_be_is_told, 1}, {parameters_of_values, 1})
