@@ -32,7 +32,7 @@ enum {
 	V_COUNT,
 	COMPONENTS_MAX = 255,
 	SIDE_MAX = 65535,
-	HEADERS = 1024, /* room for all that is not a pixel */
+	HEADERS = 1024, /* room for what is not a pixel of most images */
 };
 
 static int fail(charls_jpegls_errc error)
@@ -171,15 +171,22 @@ static int encode_samples(const uint32_t *values, const uint8_t *data, size_t si
 {
 	charls_jpegls_encoder *encoder;
 	charls_jpegls_errc error;
-	int rc = h5_filter_buf_reserve(out, size + HEADERS);
+	size_t room = size + HEADERS;
+	int rc;
 
-	if (rc)
-		return rc;
-	encoder = charls_jpegls_encoder_create();
-	if (!encoder)
-		return fail(CHARLS_JPEGLS_ERRC_NOT_ENOUGH_MEMORY);
-	error = encode(encoder, values, data, size, out);
-	charls_jpegls_encoder_destroy(encoder);
+	/* Noise takes more bytes than it has, at most a few times as many; so do many components of few
+	 * samples, each of which has a header. */
+	do {
+		rc = h5_filter_buf_reserve(out, room);
+		if (rc)
+			return rc;
+		encoder = charls_jpegls_encoder_create();
+		if (!encoder)
+			return fail(CHARLS_JPEGLS_ERRC_NOT_ENOUGH_MEMORY);
+		error = encode(encoder, values, data, size, out);
+		charls_jpegls_encoder_destroy(encoder);
+		room *= 2;
+	} while (error == CHARLS_JPEGLS_ERRC_DESTINATION_BUFFER_TOO_SMALL);
 	if (error == CHARLS_JPEGLS_ERRC_NOT_ENOUGH_MEMORY)
 		return fail(error);
 	if (error)

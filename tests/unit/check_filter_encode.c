@@ -471,6 +471,23 @@ START_TEST(damaged_parameters_do_no_harm)
 }
 END_TEST
 
+/* It takes more bytes than it had, of few samples or many. */
+START_TEST(noise_in_images_comes_back)
+{
+	static const uint32_t sides[] = {1, 16, 64, 256};
+	static uint8_t data[2 * 256 * 256];
+
+	for (unsigned bytes = 1; bytes <= 2 && h5_filter_find(FCIDECOMP)->encode; bytes++)
+		for (unsigned i = 0; i < sizeof sides / sizeof *sides; i++) {
+			const uint32_t values[13] = {bytes, 1, sides[i], sides[i], 8 * bytes, 1};
+
+			filter_data_fill(data, sizeof data, 3);
+			check_round_trip("noise", FCIDECOMP, values, 13, data,
+					 (size_t)bytes * sides[i] * sides[i]);
+		}
+}
+END_TEST
+
 static uint32_t next_number(char **p)
 {
 	return (uint32_t)strtol(*p, p, 10);
@@ -587,4 +604,5 @@ END_TEST
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
 	  samples_are_decoded_without_memory, deflate_has_levels, fpzip_is_as_its_library_makes_it,
 	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
-	  wrong_parameters_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
+	  wrong_parameters_are_refused, noise_in_images_comes_back, damaged_parameters_do_no_harm,
+	  libhdf5_reads_what_was_encoded)
