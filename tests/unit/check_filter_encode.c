@@ -471,6 +471,110 @@ START_TEST(damaged_parameters_do_no_harm)
 }
 END_TEST
 
+/* What is at its limit is taken, and one more is not. 13 values of FCIDECOMP: bytes of a sample, components,
+ * lines, samples, bits, components, interleaving, error, largest sample, three thresholds. */
+START_TEST(images_have_limits)
+{
+	static const struct {
+		const char *what;
+		uint16_t id;
+		unsigned count;
+		uint32_t values[13];
+		size_t size;
+		int rc;
+	} images[] = {
+		{"2 bits", FCIDECOMP, 13, {1, 1, 4, 4, 2, 1}, 16, 0},
+		{"1 bit", FCIDECOMP, 13, {1, 1, 4, 4, 1, 1}, 16, -ENOTSUP},
+		{"8 bits", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1}, 16, 0},
+		{"8 bits in 2 bytes", FCIDECOMP, 13, {2, 1, 4, 2, 8, 1}, 16, -ENOTSUP},
+		{"9 bits", FCIDECOMP, 13, {2, 1, 4, 2, 9, 1}, 16, 0},
+		{"16 bits", FCIDECOMP, 13, {2, 1, 4, 2, 16, 1}, 16, 0},
+		{"17 bits", FCIDECOMP, 13, {2, 1, 4, 2, 17, 1}, 16, -ENOTSUP},
+		{"no bytes", FCIDECOMP, 13, {0, 1, 4, 4, 8, 1}, 16, -ENOTSUP},
+		{"3 bytes", FCIDECOMP, 13, {3, 1, 4, 4, 8, 1}, 48, -ENOTSUP},
+		{"12 parameters", FCIDECOMP, 12, {1, 1, 4, 4, 8, 1}, 16, -ENOTSUP},
+		{"255 components", FCIDECOMP, 13, {1, 255, 1, 1, 8, 255}, 255, 0},
+		{"256 components", FCIDECOMP, 13, {1, 256, 1, 1, 8, 256}, 256, -ENOTSUP},
+		{"no component", FCIDECOMP, 13, {1, 0, 4, 4, 8, 0}, 16, -ENOTSUP},
+		{"1 or 2 components", FCIDECOMP, 13, {1, 1, 4, 4, 8, 2}, 16, -ENOTSUP},
+		{"65535 lines", FCIDECOMP, 13, {1, 1, 65535, 1, 8, 1}, 65535, 0},
+		{"65536 lines", FCIDECOMP, 13, {1, 1, 65536, 1, 8, 1}, 65536, -ENOTSUP},
+		{"no line", FCIDECOMP, 13, {1, 1, 0, 4, 8, 1}, 16, -ENOTSUP},
+		{"65535 samples", FCIDECOMP, 13, {1, 1, 1, 65535, 8, 1}, 65535, 0},
+		{"65536 samples", FCIDECOMP, 13, {1, 1, 1, 65536, 8, 1}, 65536, -ENOTSUP},
+		{"no sample", FCIDECOMP, 13, {1, 1, 4, 0, 8, 1}, 16, -ENOTSUP},
+		{"the largest sample", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 255}, 16, 0},
+		{"another largest sample", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 254}, 16, -ENOTSUP},
+		{"thresholds", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 3, 7, 21}, 16, 0},
+		{"thresholds 1", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 1, 1, 1}, 16, 0},
+		{"thresholds 255", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 255, 255, 255}, 16, 0},
+		{"a threshold of 256", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 3, 7, 256}, 16, -ENOTSUP},
+		{"a first threshold above",
+		 FCIDECOMP,
+		 13,
+		 {1, 1, 4, 4, 8, 1, 0, 0, 0, 8, 7, 21},
+		 16,
+		 -ENOTSUP},
+		{"a second threshold above",
+		 FCIDECOMP,
+		 13,
+		 {1, 1, 4, 4, 8, 1, 0, 0, 0, 3, 22, 21},
+		 16,
+		 -ENOTSUP},
+		{"only the first threshold", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 3}, 16, -ENOTSUP},
+		{"only the second threshold", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 0, 7}, 16, -ENOTSUP},
+		{"only the last threshold",
+		 FCIDECOMP,
+		 13,
+		 {1, 1, 4, 4, 8, 1, 0, 0, 0, 0, 0, 21},
+		 16,
+		 -ENOTSUP},
+		{"a threshold above the error", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 2, 0, 3, 7, 21}, 16, 0},
+		{"a threshold like the error",
+		 FCIDECOMP,
+		 13,
+		 {1, 1, 4, 4, 8, 1, 0, 3, 0, 3, 7, 21},
+		 16,
+		 -ENOTSUP},
+		{"an unknown interleaving", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 3}, 16, -ENOTSUP},
+		{"a large error", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 256}, 16, -ENOTSUP},
+		{"an odd reset", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 0, 0, 0, 2}, 16, -ENOTSUP},
+		{"nothing", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1}, 0, 0},
+		{"65500 pixels", JPEG, 4, {90, 65500, 1, 0}, 65500, 0},
+		{"65501 pixels", JPEG, 4, {90, 65501, 1, 0}, 65501, -ENOTSUP},
+		{"no pixel", JPEG, 4, {90, 0, 4, 0}, 16, -ENOTSUP},
+		{"65500 lines", JPEG, 4, {90, 1, 65500, 0}, 65500, 0},
+		{"65501 lines", JPEG, 4, {90, 1, 65501, 0}, 65501, -ENOTSUP},
+		{"no line", JPEG, 4, {90, 4, 0, 0}, 16, -ENOTSUP},
+		{"colours", JPEG, 4, {90, 4, 4, 1}, 48, 0},
+		{"2 colours", JPEG, 4, {90, 4, 4, 2}, 48, -ENOTSUP},
+		{"3 parameters", JPEG, 3, {90, 4, 4}, 16, -ENOTSUP},
+		{"5 parameters", JPEG, 5, {90, 4, 4}, 16, -ENOTSUP},
+		{"nothing", JPEG, 4, {90, 4, 4}, 0, 0},
+	};
+	static const uint8_t zeros[65536];
+
+	for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+		const size_t size = images[i].size;
+		struct h5_filter_buf stored, back;
+
+		if (!h5_filter_find(images[i].id)->encode)
+			continue;
+		ck_assert_msg(encode(images[i].id, images[i].values, images[i].count, zeros, size, &stored) ==
+				      images[i].rc,
+			      "%u: %s: %s", images[i].id, images[i].what, h5_error_last()->text);
+		if (!images[i].rc && size) {
+			SUCCEEDS(decode(images[i].id, images[i].values, images[i].count, stored.data,
+					stored.size, size, &back));
+			ck_assert_uint_eq(back.size, size);
+			ck_assert_mem_eq(back.data, zeros, size);
+			h5_filter_buf_release(&back);
+		}
+		h5_filter_buf_release(&stored);
+	}
+}
+END_TEST
+
 /* It takes more bytes than it had, of few samples or many. */
 START_TEST(noise_in_images_comes_back)
 {
@@ -485,6 +589,191 @@ START_TEST(noise_in_images_comes_back)
 			check_round_trip("noise", FCIDECOMP, values, 13, data,
 					 (size_t)bytes * sides[i] * sides[i]);
 		}
+}
+END_TEST
+
+static struct h5_filter_buf encoded(uint16_t id, const uint32_t *values, unsigned count, const uint8_t *data,
+				    size_t size)
+{
+	struct h5_filter_buf buf;
+
+	ck_assert_msg(!encode(id, values, count, data, size, &buf), "%u: %s", id, h5_error_last()->text);
+	return buf;
+}
+
+static bool are_same(struct h5_filter_buf a, struct h5_filter_buf b)
+{
+	bool same = a.size == b.size && !memcmp(a.data, b.data, a.size);
+
+	h5_filter_buf_release(&a);
+	h5_filter_buf_release(&b);
+	return same;
+}
+
+/* From 1 to 100; what lies beyond is the next of these. The better, the closer the pixels are to what they
+ * were: noise takes more bytes than it had. */
+START_TEST(jpeg_has_qualities)
+{
+	enum { SIDE = 64, PIXELS = SIDE * SIDE };
+	static const uint32_t same[][2] = {{0, 1}, {101, 100}, {UINT32_MAX, 100}},
+			      differ[][2] = {{1, 2}, {99, 100}, {74, 75}, {75, 76}};
+	const uint32_t best[] = {100, SIDE, SIDE, 0};
+	uint8_t data[PIXELS];
+	struct h5_filter_buf stored, back;
+
+	if (!h5_filter_find(JPEG)->encode)
+		return;
+	filter_data_fill(data, sizeof data, 3);
+	for (unsigned i = 0; i < 7; i++) {
+		const uint32_t *pair = i < 3 ? same[i] : differ[i - 3];
+		const uint32_t a[] = {pair[0], SIDE, SIDE, 0}, b[] = {pair[1], SIDE, SIDE, 0};
+
+		ck_assert_msg(are_same(encoded(JPEG, a, 4, data, PIXELS),
+				       encoded(JPEG, b, 4, data, PIXELS)) == (i < 3),
+			      "%u and %u", pair[0], pair[1]);
+	}
+	stored = encoded(JPEG, best, 4, data, PIXELS);
+	ck_assert_uint_gt(stored.size, PIXELS);
+	SUCCEEDS(decode(JPEG, best, 4, stored.data, stored.size, PIXELS, &back));
+	ck_assert_uint_eq(back.size, PIXELS);
+	for (unsigned i = 0; i < PIXELS; i++)
+		ck_assert_int_le(abs(back.data[i] - data[i]), 4);
+	h5_filter_buf_release(&stored);
+	h5_filter_buf_release(&back);
+}
+END_TEST
+
+/* What a filter takes if it has fewer values. What lies behind them in memory does not matter. */
+START_TEST(missing_parameters_are_the_usual_ones)
+{
+	static const struct {
+		uint16_t id;
+		unsigned count, usual_count;
+		uint32_t values[7], usual[7];
+	} cases[] = {
+		{BZIP2, 0, 1, {1}, {9}},
+		{ZSTD, 0, 1, {19}, {3}},
+		{LZ4, 0, 1, {64}, {1 << 30}},
+		{LZ4, 1, 1, {0}, {1 << 30}},
+		{BLOSC, 3, 7, {2, 2, 4, 16, 9, 2, 5}, {2, 2, 4, 0, 5, 1, 0}},
+		{BLOSC, 5, 7, {2, 2, 4, 16, 5, 2, 5}, {2, 2, 4, 0, 5, 1, 0}},
+		{BLOSC, 6, 7, {2, 2, 4, 16, 5, 1, 5}, {2, 2, 4, 0, 5, 1, 0}},
+		{BITSHUFFLE, 3, 5, {0, 3, 4, 8, 2, 9}, {0, 3, 4, 0, 0}},
+		{BITSHUFFLE, 4, 5, {0, 3, 4, 8, 2, 9}, {0, 3, 4, 8, 0}},
+		{BITSHUFFLE, 5, 6, {0, 3, 4, 0, 3, 19}, {0, 3, 4, 0, 3, 0}},
+		{VBZ, 3, 4, {0, 2, 1, 19}, {0, 2, 1, 1}},
+	};
+	static uint8_t data[200000];
+
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i % 4 ? i / 700 : i * 2654435761u >> 27);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		if (!h5_filter_find(cases[i].id)->encode ||
+		    (cases[i].id == BITSHUFFLE && cases[i].usual[4] == 3 && !h5_filter_find(ZSTD)->encode))
+			continue;
+		ck_assert_msg(
+			are_same(encoded(cases[i].id, cases[i].values, cases[i].count, data, sizeof data),
+				 encoded(cases[i].id, cases[i].usual, cases[i].usual_count, data,
+					 sizeof data)),
+			"%zu: %u", i, cases[i].id);
+		/* They would matter. */
+		ck_assert_msg(cases[i].id == LZ4 ||
+				      !are_same(encoded(cases[i].id, cases[i].values, cases[i].usual_count,
+							data, sizeof data),
+						encoded(cases[i].id, cases[i].usual, cases[i].usual_count,
+							data, sizeof data)),
+			      "%zu: %u", i, cases[i].id);
+	}
+}
+END_TEST
+
+/* One value less than a filter needs, with good ones behind. */
+START_TEST(too_few_parameters_are_refused)
+{
+	static const struct {
+		uint16_t id;
+		unsigned count;
+		uint32_t values[20];
+		int rc;
+	} cases[] = {
+		{DEFLATE, 1, {6}, -ENOTSUP},	      {SHUFFLE, 1, {4}, -ENOTSUP},
+		{SZIP, 4, {169, 8, 8, 16}, -EUCLEAN}, {NBIT, 2, {2, 1}, -EUCLEAN},
+		{NBIT, 5, {8, 0, 4, 4, 4}, -EUCLEAN}, {SCALEOFFSET, 8, {2, 0, 4, 0, 4, 0, 0, 0}, -EUCLEAN},
+		{BITSHUFFLE, 3, {0, 4, 4}, -EUCLEAN}, {VBZ, 3, {0, 2, 1}, -EUCLEAN},
+	};
+	const uint8_t data[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_filter_buf buf, back;
+
+		if (!h5_filter_find(cases[i].id)->encode)
+			continue;
+		buf = encoded(cases[i].id, cases[i].values, cases[i].count, data, sizeof data);
+		SUCCEEDS(decode(cases[i].id, cases[i].values, cases[i].count, buf.data, buf.size, sizeof data,
+				&back));
+		ck_assert_uint_eq(back.size, sizeof data);
+		ck_assert_mem_eq(back.data, data, sizeof data);
+		h5_filter_buf_release(&back);
+		if (cases[i].id != DEFLATE) {
+			ck_assert_int_eq(decode(cases[i].id, cases[i].values, cases[i].count - 1, buf.data,
+						buf.size, sizeof data, &back),
+					 -EUCLEAN);
+			h5_filter_buf_release(&back);
+		}
+		h5_filter_buf_release(&buf);
+		ck_assert_msg(encode(cases[i].id, cases[i].values, cases[i].count - 1, data, sizeof data,
+				     &buf) == cases[i].rc,
+			      "%u: %u", cases[i].id, cases[i].count - 1);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
+/* More bytes than a library, or a field of 32 bits, can take. None is read or written. */
+START_TEST(very_large_chunks_are_refused)
+{
+	static const struct {
+		uint16_t id;
+		unsigned count;
+		uint32_t values[5];
+		uint64_t size;
+	} cases[] = {
+		{SZIP, 4, {169, 8, 8, 16}, UINT64_C(1) << 32},
+		{BZIP2, 1, {9}, UINT32_MAX},
+		{LZF, 0, {0}, UINT32_MAX},
+		{BLOSC, 3, {2, 2, 1}, INT32_MAX - 15},
+		{SNAPPY, 0, {0}, UINT64_C(1) << 32},
+		{LZ4, 1, {UINT32_MAX}, 0x7e000001},
+		{VBZ, 4, {0, 0, 0, 0}, UINT64_C(1) << 32},
+		{FCIDECOMP, 13, {1, 1, 1, 1, 8}, UINT64_C(1) << 32},
+	};
+	static const uint8_t byte;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_filter_buf buf = {0};
+
+		if (!h5_filter_find(cases[i].id)->encode || cases[i].size > SIZE_MAX)
+			continue;
+		ck_assert_msg(h5_filter_find(cases[i].id)
+					      ->encode(cases[i].values, cases[i].count, &byte,
+						       (size_t)cases[i].size, &buf) == -ENOTSUP,
+			      "%u", cases[i].id);
+		h5_filter_buf_release(&buf);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		const uint16_t id = i ? BZIP2 : DEFLATE;
+		struct h5_filter_buf in, out = {0};
+
+		if (!h5_filter_find(id)->decode || SIZE_MAX == UINT32_MAX)
+			continue;
+		in = (struct h5_filter_buf){.data = (uint8_t *)(uintptr_t)&byte,
+					    .size = (size_t)(UINT64_C(1) << 32)};
+		ck_assert_int_eq(h5_filter_find(id)->decode(NULL, 0, &in, &out, 1), -ENOTSUP);
+		in.size = 1;
+		ck_assert_int_eq(h5_filter_find(id)->decode(NULL, 0, &in, &out, (size_t)(UINT64_C(1) << 32)),
+				 -ENOTSUP);
+		ck_assert_ptr_null(out.data);
+	}
 }
 END_TEST
 
@@ -604,5 +893,6 @@ END_TEST
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
 	  samples_are_decoded_without_memory, deflate_has_levels, fpzip_is_as_its_library_makes_it,
 	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
-	  wrong_parameters_are_refused, noise_in_images_comes_back, damaged_parameters_do_no_harm,
-	  libhdf5_reads_what_was_encoded)
+	  wrong_parameters_are_refused, images_have_limits, noise_in_images_comes_back, jpeg_has_qualities,
+	  missing_parameters_are_the_usual_ones, too_few_parameters_are_refused,
+	  very_large_chunks_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
