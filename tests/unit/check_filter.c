@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "filter/filter.h"
 #include "filter/shuffle.h"
 #include "filter_samples.h"
@@ -469,6 +470,159 @@ START_TEST(nbit_descriptions_are_checked)
 }
 END_TEST
 
+START_TEST(nbit_types_nest_64_deep)
+{
+	enum { MOST = 64 };
+	uint32_t values[3 + 2 * (MOST + 1) + 5] = {0, 0, 1};
+	const uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct h5_filter_buf buf;
+
+	for (unsigned deep = MOST; deep <= MOST + 1; deep++) {
+		unsigned n = 3;
+
+		for (unsigned i = 0; i < deep; i++) {
+			values[n++] = 2;
+			values[n++] = 8;
+		}
+		memcpy(values + n, (const uint32_t[]){1, 8, 1, 64, 0}, 5 * sizeof *values);
+		n += 5;
+		values[0] = n;
+		ck_assert_int_eq(decode(5, values, n, data, sizeof data, sizeof data, &buf),
+				 deep > MOST ? -EUCLEAN : 0);
+		ck_assert(deep > MOST || (buf.size == sizeof data && !memcmp(buf.data, data, sizeof data)));
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
+static bool is_unwanted(void *arg)
+{
+	++*(unsigned *)arg;
+	return true;
+}
+
+/* It asks after each 65536 types. */
+START_TEST(nbit_ends_when_nobody_waits)
+{
+	enum { ASKED = 1 << 16 };
+	static uint8_t data[2 * ASKED];
+	static const unsigned counts[] = {ASKED - 1, ASKED};
+	struct h5_interrupt interrupt;
+	struct h5_filter_buf buf;
+
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned wanted = 0; wanted < 2; wanted++) {
+			const uint32_t values[] = {8, 0, counts[i], 1, 1, 0, 4, 0};
+			unsigned asked = 0;
+
+			h5_interrupt_begin(wanted ? NULL : is_unwanted, &asked);
+			h5_interrupt_get(&interrupt);
+			interrupt.begin.tv_sec -= 10;
+			h5_interrupt_set(&interrupt);
+			ck_assert_int_eq(decode(5, values, 8, data, counts[i], counts[i], &buf),
+					 i && !wanted ? -EINTR : 0);
+			ck_assert_uint_eq(asked, i && !wanted);
+			h5_interrupt_begin(NULL, NULL);
+			h5_filter_buf_release(&buf);
+		}
+}
+END_TEST
+
+/* The largest number of bits, and one more; members up to the last byte of a compound. */
+START_TEST(nbit_limits)
+{
+	static const struct {
+		const char *what;
+		unsigned count;
+		uint32_t values[20];
+		size_t size;
+		int rc;
+	} cases[] = {
+		{"32 bits", 8, {8, 0, 2, 1, 4, 0, 32, 0}, 8, 0},
+		{"32 bits, then no more bytes", 8, {8, 0, 2, 1, 4, 0, 32, 0}, 7, -EUCLEAN},
+		{"33 bits", 8, {8, 0, 2, 1, 4, 0, 33, 0}, 9, -EUCLEAN},
+		{"31 bits from bit 1 on", 8, {8, 0, 2, 1, 4, 0, 31, 1}, 8, 0},
+		{"31 bits from bit 2 on", 8, {8, 0, 2, 1, 4, 0, 31, 2}, 8, -EUCLEAN},
+		{"bits that would overflow", 8, {8, 0, 2, 1, 4, 0, 1, UINT32_MAX}, 8, -EUCLEAN},
+		{"no bits", 8, {8, 0, 2, 1, 4, 0, 0, 0}, 8, -EUCLEAN},
+		{"12 bits in 3 bytes", 8, {8, 0, 2, 1, 4, 0, 12, 0}, 3, 0},
+		{"12 bits in 2 bytes", 8, {8, 0, 2, 1, 4, 0, 12, 0}, 2, -EUCLEAN},
+		{"other bytes", 5, {5, 0, 2, 4, 4}, 8, 0},
+		{"other bytes, one less", 5, {5, 0, 2, 4, 4}, 7, -EUCLEAN},
+		{"an unknown class", 5, {5, 0, 2, 5, 4}, 8, -EUCLEAN},
+		{"class 0", 5, {5, 0, 2, 0, 4}, 8, -EUCLEAN},
+		{"nothing of each", 5, {5, 0, 2, 4, 0}, 8, -EUCLEAN},
+		{"an array of two", 10, {10, 0, 1, 2, 8, 1, 4, 0, 32, 0}, 8, 0},
+		{"an array of parts", 10, {10, 0, 1, 2, 8, 1, 3, 0, 24, 0}, 8, -EUCLEAN},
+		{"an array of larger ones", 10, {10, 0, 1, 2, 8, 1, 16, 0, 32, 0}, 8, -EUCLEAN},
+		{"an array without its base", 5, {5, 0, 1, 2, 8}, 8, -EUCLEAN},
+		{"a member at the end", 9, {9, 0, 1, 3, 4, 1, 3, 4, 1}, 1, 0},
+		{"a member behind the end", 9, {9, 0, 1, 3, 4, 1, 4, 4, 1}, 1, -EUCLEAN},
+		{"a member across the end", 9, {9, 0, 1, 3, 4, 1, 3, 4, 2}, 2, -EUCLEAN},
+		{"more members than values", 9, {9, 0, 1, 3, 4, 10, 3, 4, 1}, 1, -EUCLEAN},
+		{"no members", 9, {9, 0, 1, 3, 4, 0, 3, 4, 1}, 1, -EUCLEAN},
+	};
+	const uint8_t data[9] = {0xff, 1, 2, 3, 4, 5, 6, 7, 8};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_filter_buf buf;
+
+		ck_assert_msg(decode(5, cases[i].values, cases[i].count, data, cases[i].size, 8, &buf) ==
+				      cases[i].rc,
+			      "%s: %s", cases[i].what, h5_error_last()->text);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
+/* Bits of a number, its elements and the minimum. Header: bits, 8, the minimum. */
+START_TEST(scaleoffset_limits)
+{
+	static const struct {
+		const char *what;
+		uint32_t values[9];
+		uint8_t bits;
+		size_t size, limit;
+		int rc;
+	} cases[] = {
+		{"whole elements", {2, 0, 2, 0, 4, 0, 0, 0}, 32, 8, 8, 0},
+		{"whole elements, one byte less", {2, 0, 2, 0, 4, 0, 0, 0}, 32, 7, 8, -EUCLEAN},
+		{"33 bits", {2, 0, 2, 0, 4, 0, 0, 0}, 33, 16, 8, -EUCLEAN},
+		{"two of 12 bits", {2, 0, 2, 0, 4, 0, 0, 0}, 12, 3, 8, 0},
+		{"two of 13 bits", {2, 0, 2, 0, 4, 0, 0, 0}, 13, 3, 8, -EUCLEAN},
+		{"no bits", {2, 0, 2, 0, 4, 0, 0, 0}, 0, 0, 8, 0},
+		{"more than may come out", {2, 0, 2, 0, 4, 0, 0, 0}, 12, 3, 7, -EOVERFLOW},
+		{"8 bytes", {2, 0, 1, 0, 8, 0, 0, 0}, 64, 8, 8, 0},
+		{"2 bytes", {2, 0, 1, 0, 2, 0, 0, 0}, 16, 2, 8, 0},
+		{"1 byte", {2, 0, 1, 0, 1, 0, 0, 0}, 8, 1, 8, 0},
+		{"3 bytes", {2, 0, 1, 0, 3, 0, 0, 0}, 8, 3, 8, -EUCLEAN},
+		{"16 bytes", {2, 0, 1, 0, 16, 0, 0, 0}, 8, 16, 16, -EUCLEAN},
+		{"floats", {0, 2, 1, 1, 4, 0, 0, 0}, 8, 4, 8, 0},
+		{"doubles", {0, 2, 1, 1, 8, 0, 0, 0}, 8, 8, 8, 0},
+		{"floats of 2 bytes", {0, 2, 1, 1, 2, 0, 0, 0}, 8, 4, 8, -EUCLEAN},
+		{"floats of 1 byte", {0, 2, 1, 1, 1, 0, 0, 0}, 8, 4, 8, -EUCLEAN},
+		{"integers of scale type 0", {0, 0, 1, 0, 4, 0, 0, 0}, 8, 4, 8, -ENOTSUP},
+		{"floats of scale type 1", {1, 2, 1, 1, 4, 0, 0, 0}, 8, 4, 8, -ENOTSUP},
+		{"floats of scale type 2", {2, 2, 1, 1, 4, 0, 0, 0}, 8, 4, 8, -ENOTSUP},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint8_t data[21 + 16] = {cases[i].bits, 0, 0, 0, 8, 10};
+		struct h5_filter_buf buf;
+
+		ck_assert_msg(decode(6, cases[i].values, 8, data, 21 + cases[i].size, cases[i].limit, &buf) ==
+				      cases[i].rc,
+			      "%s: %s", cases[i].what, h5_error_last()->text);
+		h5_filter_buf_release(&buf);
+		if (cases[i].rc)
+			continue;
+		/* Nothing is decoded without a whole header. */
+		ck_assert_int_eq(decode(6, cases[i].values, 8, data, 20, cases[i].limit, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
 UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chunks_of_libhdf5_are_decoded,
 	  output_stops_at_the_limit, truncated_chunks_are_seen, damaged_chunks_do_no_harm,
 	  deflate_bombs_stop_and_trailing_bytes_pass, zlib_streams_are_checked, zlib_headers_are_checked,
@@ -476,4 +630,5 @@ UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chun
 	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
 	  shuffle_takes_elements_of_all_sizes, any_part_of_a_shuffle_can_be_undone,
 	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
-	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)
+	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked, nbit_types_nest_64_deep,
+	  nbit_ends_when_nobody_waits, nbit_limits, scaleoffset_limits)
