@@ -433,8 +433,193 @@ START_TEST(images_are_checked)
 }
 END_TEST
 
+/* A frame may say how many bytes it holds: then no more memory is taken. Else, or if there are several, as
+ * much as may come out. */
+START_TEST(zstd_frames_take_the_memory_that_they_need)
+{
+	enum { ZSTD = 32015, LIMIT = 1000 };
+#define MAGIC 0x28, 0xb5, 0x2f, 0xfd
+#define BLOCK 0x19, 0, 0, 'a', 'b', 'c' /* the last one, of 3 literal bytes */
+	static const struct {
+		const char *what;
+		uint8_t bytes[24];
+		size_t size, limit, room;
+		int rc;
+		const char *decoded;
+	} frames[] = {
+		{"3 bytes", {MAGIC, 0x20, 3, BLOCK}, 12, LIMIT, 3, 0, "abc"},
+		{"3 bytes of 3", {MAGIC, 0x20, 3, BLOCK}, 12, 3, 3, 0, "abc"},
+		{"3 bytes of 4", {MAGIC, 0x20, 3, BLOCK}, 12, 4, 3, 0, "abc"},
+		{"3 bytes of 2", {MAGIC, 0x20, 3, BLOCK}, 12, 2, 2, -EOVERFLOW, ""},
+		{"an unknown size", {MAGIC, 0, 0, BLOCK}, 12, LIMIT, LIMIT, 0, "abc"},
+		{"an unknown size of 2", {MAGIC, 0, 0, BLOCK}, 12, 2, 2, -EOVERFLOW, ""},
+		{"two frames", {MAGIC, 0x20, 3, BLOCK, MAGIC, 0x20, 3, BLOCK}, 24, LIMIT, LIMIT, 0, "abcabc"},
+		{"a part of a second frame", {MAGIC, 0x20, 3, BLOCK, MAGIC}, 16, LIMIT, LIMIT, -EUCLEAN, ""},
+		{"2 bytes that are 3", {MAGIC, 0x20, 2, BLOCK}, 12, LIMIT, 2, -EUCLEAN, ""},
+		{"4 bytes that are 3", {MAGIC, 0x20, 4, BLOCK}, 12, LIMIT, 4, -EUCLEAN, ""},
+	};
+
+	for (size_t i = 0; i < sizeof frames / sizeof *frames && h5_filter_find(ZSTD)->decode; i++) {
+		struct h5_filter_buf buf;
+
+		ck_assert_msg(decode(ZSTD, NULL, 0, frames[i].bytes, frames[i].size, frames[i].limit, &buf) ==
+				      frames[i].rc,
+			      "%s: %s", frames[i].what, h5_error_last()->text);
+		ck_assert_msg(buf.capacity == frames[i].room, "%s: %zu", frames[i].what, buf.capacity);
+		ck_assert_uint_eq(buf.size, strlen(frames[i].decoded));
+		ck_assert(!buf.size || !memcmp(buf.data, frames[i].decoded, buf.size));
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
+/* What is said of a chunk or of parameters. */
+START_TEST(reasons_are_told)
+{
+	static const struct {
+		uint16_t id;
+		uint32_t values[6];
+		unsigned count;
+		uint8_t bytes[40];
+		size_t size;
+		int rc;
+		const char *said;
+	} cases[] = {
+		{32004, {0}, 0, {0}, 11, -EUCLEAN, "lz4 header: truncated"},
+		{32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0},
+		 16,
+		 -EUCLEAN,
+		 "lz4: 3 bytes in blocks of nothing"},
+		{32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0},
+		 15,
+		 -EUCLEAN,
+		 "lz4 block: truncated"},
+		{32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0x10, 'a'},
+		 18,
+		 -EUCLEAN,
+		 "lz4: bad block, of 3 bytes in 2"},
+		{32008, {0, 4, 1, 8, 2}, 5, {0}, 11, -EUCLEAN, "bitshuffle header: truncated"},
+		{32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0},
+		 14,
+		 -EUCLEAN,
+		 "bitshuffle block: truncated"},
+		{32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8, 1, 2},
+		 14,
+		 -EUCLEAN,
+		 "bitshuffle: truncated"},
+		{32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 9},
+		 12,
+		 -EUCLEAN,
+		 "bitshuffle: 8 bytes in blocks of 9"},
+		{32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0},
+		 12,
+		 -EUCLEAN,
+		 "bitshuffle: 8 bytes in blocks of 0"},
+		{32008,
+		 {0, 4, 1, 8, 1},
+		 5,
+		 {0},
+		 12,
+		 -ENOTSUP,
+		 "filter 32008 (bitshuffle): compression 1 (unknown) is not available"},
+		{32008,
+		 {0, 4, 1, 8, 4},
+		 5,
+		 {0},
+		 12,
+		 -ENOTSUP,
+		 "filter 32008 (bitshuffle): compression 4 (unknown) is not available"},
+		{32008,
+		 {0, 4, 1, 8, UINT32_MAX},
+		 5,
+		 {0},
+		 12,
+		 -ENOTSUP,
+		 "filter 32008 (bitshuffle): compression 4294967295 (unknown) is not available"},
+		{32008, {0, 4, 1}, 2, {0}, 8, -EUCLEAN, "bitshuffle: no element size"},
+		{32001,
+		 {0},
+		 0,
+		 {2, 1, 0xe1, 4, 0, 2, 0, 0, 0, 2, 0, 0, 24, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0},
+		 24,
+		 -ENOTSUP,
+		 "filter 32001 (blosc): compressor 7 (unknown) is not available"},
+		{32001,
+		 {0},
+		 0,
+		 {2, 1, 1, 4, 0, 2, 0, 0, 0, 2, 0, 0, 24, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0},
+		 24,
+		 -EUCLEAN,
+		 "blosc: bad data"},
+		{32013,
+		 {0, 0x0470667a, 786, 32505856},
+		 4,
+		 {0},
+		 40,
+		 -ENOTSUP,
+		 "filter 32013 (zfp): codec 4 is not available, only 5"},
+		{32013, {0, 0x0570667a}, 1, {0}, 40, -EUCLEAN, "zfp: no header"},
+		{32018, {0}, 0, {0xff, 0xd8}, 2, -EUCLEAN, "fcidecomp: no end of the image"},
+		{32020, {0, 2, 1, 0}, 2, {0}, 4, -EUCLEAN, "vbz: 2 parameters"},
+		{32020, {0, 2, 1, 0}, 4, {0}, 3, -EUCLEAN, "vbz: truncated"},
+		{32020, {0, 2, 1, 0}, 4, {2}, 4, -EUCLEAN, "vbz: the keys are truncated"},
+		{32020,
+		 {0, 2, 1, 0},
+		 4,
+		 {2, 0, 0, 0, 0, 1, 2},
+		 7,
+		 -EUCLEAN,
+		 "vbz: bytes behind the last number"},
+		{32020, {0, 0, 0, 0}, 4, {2, 0, 0, 0, 1}, 5, -EUCLEAN, "vbz: 1 bytes instead of 2"},
+		{307, {9}, 1, {1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, -EUCLEAN, "bzip2: bad stream"},
+		{307, {9}, 1, {'B', 'Z', 'h', '9'}, 4, -EUCLEAN, "bzip2: the stream is truncated"},
+		{305, {0}, 0, {0x11, 0, 0, 0}, 4, -EUCLEAN, "lzo: bad stream"},
+		{305, {0}, 0, {0x11, 0}, 2, -EUCLEAN, "lzo: the stream is truncated"},
+		{4, {169, 8, 8, 40}, 3, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN, "szip: 3 parameters"},
+	};
+	static const uint8_t no_image[] = {0xff, 0xd8, 0xff, 0xd9};
+	struct h5_filter_buf buf;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		if (!h5_filter_find(cases[i].id)->decode ||
+		    (cases[i].id == 32008 && cases[i].values[4] == 2 && !h5_filter_find(32004)->decode))
+			continue;
+		ck_assert_int_eq(decode(cases[i].id, cases[i].values, cases[i].count, cases[i].bytes,
+					cases[i].size, 4096, &buf),
+				 cases[i].rc);
+		ck_assert_str_eq(h5_error_last()->text, cases[i].said);
+		h5_filter_buf_release(&buf);
+	}
+	if (h5_filter_find(32018)->decode) {
+		ck_assert_int_eq(decode(32018, NULL, 0, no_image, sizeof no_image, 4096, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
 	  bitshuffle_transposes, vbz_numbers, blosc2_frames_are_checked, szip_parameters_are_checked,
-	  zfp_headers_are_checked, zfp_headers_are_checked, zfp_reads_no_further, streams_are_checked,
-	  images_are_checked)
+	  zfp_headers_are_checked, zfp_reads_no_further, streams_are_checked, images_are_checked,
+	  zstd_frames_take_the_memory_that_they_need, reasons_are_told)
