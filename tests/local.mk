@@ -100,6 +100,7 @@ UNIT_TESTS = \
 	tests/unit/check_remote_link \
 	tests/unit/check_remote_plan \
 	tests/unit/check_replacement \
+	tests/unit/check_requests \
 	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_sequence \
@@ -252,6 +253,8 @@ tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
 tests_unit_check_identity_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_node_number_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_requests_SOURCES = tests/unit/check_requests.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_requests_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)

@@ -1,0 +1,519 @@
+/* Requests of a mount for writing, without a kernel that keeps some of them away: what is refused, with which
+ * error, and that it leaves all as it was. */
+#include "base/error.h"
+#include "change/new_file.h"
+#include "change/open.h"
+#include "fault_alloc.h"
+#include "scratch.h"
+#include "vfs/private.h"
+#include "vfs_digest.h"
+#include "vfs_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { NOREPLACE = 1, EXCHANGE = 2 };
+
+static struct vfs_scene scene;
+static char other_path[512];
+
+static void open_file(const char *path, bool writable, const char *subdir)
+{
+	const struct h5_file_set_options options = {.block_cache = 8 << 20,
+						    .chunk_cache = 8 << 20,
+						    .external = H5_EXTERNAL_BENEATH,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = writable,
+						    .check = h5_vfs_check_object};
+	const struct h5_vfs_options vfs = {
+		.writable = writable, .subdir = subdir, .gather = 1 << 20, .file_fd = -1};
+
+	SUCCEEDS(h5_open_file(path, &options, &scene.set, NULL));
+	SUCCEEDS(h5_vfs_open(scene.set, &vfs, &scene.vfs));
+}
+
+static void close_file(void)
+{
+	SUCCEEDS(h5_vfs_finish(scene.vfs));
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+}
+
+static void forget(struct h5_node *node)
+{
+	if (node != h5_vfs_root(scene.vfs))
+		h5_vfs_forget(scene.vfs, node, 1);
+}
+
+static struct h5_node *find(const char *path)
+{
+	struct h5_node *node = h5_vfs_root(scene.vfs);
+
+	if (*path)
+		ck_assert_msg(!vfs_scene_find(&scene, path, &node), "%s", path);
+	return node;
+}
+
+/* The directory of a path, and the last name in it. */
+static struct h5_node *find_parent(const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[512] = "";
+
+	if (slash)
+		snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+	*name = slash ? slash + 1 : path;
+	return find(parent);
+}
+
+/* ---- requests ---- */
+
+struct request {
+	const char *what, *path;
+	const char *second; /* the other path, the target or the attribute */
+	const char *value;
+	unsigned flags, size;
+	int error;
+};
+
+static int do_open(const struct request *r, struct h5_node *node)
+{
+	struct h5_handle *handle;
+	int rc = h5_vfs_open_file(scene.vfs, node, (int)r->flags, &handle);
+
+	if (!rc)
+		h5_vfs_close_file(handle);
+	return rc;
+}
+
+static int do_create(const struct request *r, struct h5_node *parent, const char *name)
+{
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	int rc = h5_vfs_create(scene.vfs, parent, name, (int)r->flags, &entry, &handle);
+
+	if (!rc) {
+		h5_vfs_close_file(handle);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	}
+	return rc;
+}
+
+static int do_opendir(struct h5_node *node)
+{
+	struct h5_dir *dir;
+	int rc = h5_vfs_opendir(scene.vfs, node, &dir);
+
+	if (!rc)
+		h5_vfs_closedir(dir);
+	return rc;
+}
+
+/* Requests about what is at the path. 1: it is no such request. */
+static int ask_about(const struct request *r, struct h5_node *node)
+{
+	const char *value = r->value ? r->value : "";
+	const size_t size = r->size ? r->size : strlen(value);
+	uint64_t stale;
+
+	if (!strcmp(r->what, "set"))
+		return h5_vfs_setxattr(scene.vfs, node, r->second, value, size, (int)r->flags);
+	if (!strcmp(r->what, "remove"))
+		return h5_vfs_removexattr(scene.vfs, node, r->second);
+	if (!strcmp(r->what, "open"))
+		return do_open(r, node);
+	if (!strcmp(r->what, "truncate"))
+		return h5_vfs_truncate(scene.vfs, node, NULL, r->size, &stale);
+	if (!strcmp(r->what, "readlink"))
+		return h5_vfs_readlink(node, &value);
+	return !strcmp(r->what, "opendir") ? do_opendir(node) : 1;
+}
+
+/* Requests that make a name. 1: it is no such request. */
+static int make(const struct request *r, struct h5_node *parent, const char *name)
+{
+	struct h5_vfs_entry entry = {0};
+	struct h5_node *node;
+	int rc;
+
+	if (!strcmp(r->what, "mkdir")) {
+		rc = h5_vfs_mkdir(scene.vfs, parent, name, &entry);
+	} else if (!strcmp(r->what, "mknod")) {
+		rc = h5_vfs_mknod(scene.vfs, parent, name, &entry);
+	} else if (!strcmp(r->what, "lookup")) {
+		rc = h5_vfs_lookup(scene.vfs, parent, name, &entry);
+	} else if (!strcmp(r->what, "symlink")) {
+		rc = h5_vfs_symlink(scene.vfs, r->second, parent, name, &entry);
+	} else if (!strcmp(r->what, "link")) {
+		node = find(r->second);
+		rc = h5_vfs_link(scene.vfs, node, parent, name, &entry);
+		forget(node);
+	} else {
+		return 1;
+	}
+	if (!rc)
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	return rc;
+}
+
+static int do_rename(const struct request *r, struct h5_node *parent, const char *name)
+{
+	const char *new_name;
+	struct h5_node *new_parent = find_parent(r->second, &new_name);
+	int rc = h5_vfs_rename(scene.vfs, parent, name, new_parent, new_name, r->flags);
+
+	if (rc == -ESTALE) /* the kernel asks again */
+		rc = h5_vfs_rename(scene.vfs, parent, name, new_parent, new_name, r->flags);
+	forget(new_parent);
+	return rc;
+}
+
+static int ask_in(const struct request *r, struct h5_node *parent, const char *name)
+{
+	int rc = make(r, parent, name);
+
+	if (rc <= 0)
+		return rc;
+	if (!strcmp(r->what, "create"))
+		return do_create(r, parent, name);
+	if (!strcmp(r->what, "unlink"))
+		return h5_vfs_unlink(scene.vfs, parent, name);
+	if (!strcmp(r->what, "rmdir"))
+		return h5_vfs_rmdir(scene.vfs, parent, name);
+	ck_assert_str_eq(r->what, "rename");
+	return do_rename(r, parent, name);
+}
+
+static int ask(const struct request *r)
+{
+	static const char *const about[] = {"set", "remove", "open", "truncate", "readlink", "opendir"};
+	const char *name = NULL;
+	struct h5_node *node;
+	int rc;
+
+	h5_error_clear();
+	for (unsigned i = 0; i < sizeof about / sizeof *about; i++)
+		if (!strcmp(about[i], r->what)) {
+			node = find(r->path);
+			rc = ask_about(r, node);
+			forget(node);
+			return rc;
+		}
+	node = find_parent(r->path, &name);
+	rc = ask_in(r, node, name);
+	forget(node);
+	return rc;
+}
+
+#define ASK(...)                                                                                             \
+	do {                                                                                                 \
+		const struct request request_ = {__VA_ARGS__, .error = 0};                                   \
+		int rc_ = ask(&request_);                                                                    \
+		ck_assert_msg(!rc_, "%s %s: %s: %s", request_.what, request_.path, strerror(-rc_),           \
+			      h5_error_last()->text);                                                        \
+	} while (0)
+
+static uint64_t digest(void)
+{
+	uint64_t d;
+
+	SUCCEEDS(vfs_digest(scene.vfs, &d));
+	return d;
+}
+
+/* Writes all of a file. */
+static void write_file(const char *path, int flags, const void *data, size_t n)
+{
+	struct h5_node *node = find(path);
+	struct h5_handle *handle;
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, flags, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, data, n, H5_WRITE_AT, &written, &stale));
+	ck_assert_uint_eq(written, n);
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	forget(node);
+}
+
+static void check_bytes(const char *path, const void *data, size_t n)
+{
+	struct h5_node *node = find(path);
+	struct h5_handle *handle;
+	uint8_t bytes[512];
+	size_t got;
+
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_uint_eq(got, n);
+	ck_assert(!memcmp(bytes, data, n));
+	h5_vfs_close_file(handle);
+	forget(node);
+}
+
+/* ---- the file, and one beside it ---- */
+
+static const int32_t elements[6] = {1, 2, 3, 40, 50, 60};
+static char longest[256], too_long[257]; /* file names */
+static char too_long_attribute[300], too_long_npy[300];
+
+static void begin(void)
+{
+	memset(longest, 'n', sizeof longest - 1);
+	memset(too_long, 'n', sizeof too_long - 1);
+	snprintf(too_long_attribute, sizeof too_long_attribute, ".h5fs/attrs/data/%s", too_long);
+	snprintf(too_long_npy, sizeof too_long_npy, ".h5fs/npy/%.252s.npy", too_long);
+	snprintf(other_path, sizeof other_path, "%s/other.h5", scratch_folder());
+	SUCCEEDS(h5_new_file_make(other_path, 3, 1));
+	open_file(other_path, true, NULL);
+	ASK("mkdir", "below");
+	ASK("mknod", "file");
+	close_file();
+	snprintf(scene.path, sizeof scene.path, "%s/main.h5", scratch_folder());
+	SUCCEEDS(h5_new_file_make(scene.path, 3, 1));
+	open_file(scene.path, true, NULL);
+	ASK("mkdir", "group");
+	ASK("mkdir", "group/sub");
+	ASK("mkdir", "empty");
+	ASK("mknod", "group/file");
+	write_file("group/file", O_WRONLY, "some bytes", 10);
+	ASK("link", "group/again", "group/file");
+	ASK("mknod", "data");
+	ASK("set", "data", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":\"6\",\"maxshape\":\"inf\"}");
+	write_file("data", O_WRONLY, elements, sizeof elements);
+	ASK("mknod", "fixed");
+	ASK("set", "fixed", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":\"6\",\"maxshape\":\"6\"}");
+	write_file("fixed", O_WRONLY, elements, sizeof elements);
+	ASK("mknod", "new");
+	ASK("mknod", "declared");
+	ASK("set", "declared", "h5fs.dtype", "<i4");
+	ASK("set", "data", "user.number", "5");
+	ASK("set", "data", "user.text", "words");
+	ASK("set", "group", "user.text", "words");
+	ASK("symlink", "soft", "group/file");
+	ASK("symlink", "outside", "extlink:other.h5//");
+	ASK("symlink", "far", "extlink:other.h5//file");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+}
+
+static void end(void)
+{
+	close_file();
+	ck_assert_int_eq(unlink(scene.path), 0);
+	ck_assert_int_eq(unlink(other_path), 0);
+}
+
+/* ---- what is refused ---- */
+
+static void check_refused(const struct request *r)
+{
+	const uint64_t before = digest();
+	int rc = ask(r);
+
+	ck_assert_msg(rc == r->error, "%s %s %s %s: %s, not %s", r->what, r->path, r->second ? r->second : "",
+		      r->value ? r->value : "", strerror(-rc), strerror(-r->error));
+	ck_assert_msg(digest() == before, "%s %s %s has changed something", r->what, r->path,
+		      r->second ? r->second : "");
+}
+
+static const struct request refused[] = {
+	/* names */
+	{"lookup", "data/x", .error = -ENOTDIR},
+	{"lookup", "group/none", .error = -ENOENT},
+	{"opendir", "data", .error = -ENOTDIR},
+	{"readlink", "data", .error = -EINVAL},
+	{"readlink", "group", .error = -EINVAL},
+	{"mkdir", "data/x", .error = -ENOTDIR},
+	{"mkdir", "group/sub", .error = -EEXIST},
+	{"mkdir", "group/%2Ex", .error = -EINVAL},
+	{"mkdir", "outside/x", .error = -EROFS},
+	{"mkdir", ".h5fs/x", .error = -EPERM},
+	{"mkdir", ".h5fs/csv/x", .error = -EPERM},
+	{"mknod", "data/x", .error = -ENOTDIR},
+	{"mknod", "data", .error = -EEXIST},
+	{"create", "data", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
+	{"create", "group", .flags = O_WRONLY, .error = -EISDIR},
+	{"create", "outside/file", .flags = O_WRONLY | O_EXCL, .error = -EROFS},
+	{"create", ".h5fs/npy/data.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
+	{"create", ".h5fs/npy/group.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
+	{"create", ".h5fs/npy/outside.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
+	{"create", ".h5fs/npy/x.txt", .flags = O_WRONLY, .error = -EINVAL},
+	{"unlink", "group", .error = -EISDIR},
+	{"unlink", "none", .error = -ENOENT},
+	{"unlink", "outside/file", .error = -EROFS},
+	{"unlink", ".h5fs/npy/data.npy", .error = -EPERM},
+	{"unlink", ".h5fs/npy", .error = -EPERM},
+	{"unlink", ".h5fs/attrs/group", .error = -EISDIR},
+	{"unlink", ".h5fs/attrs/group/none", .error = -ENOENT},
+	{"rmdir", "data", .error = -ENOTDIR},
+	{"rmdir", "soft", .error = -ENOTDIR},
+	{"rmdir", "none", .error = -ENOENT},
+	{"rmdir", "group", .error = -ENOTEMPTY},
+	{"rmdir", "outside/below", .error = -EROFS},
+	{"rmdir", ".h5fs/csv", .error = -EPERM},
+	{"link", "group/x", "group", .error = -EPERM},
+	{"link", "group/x", "soft", .error = -EPERM},
+	{"link", "group/x", "far", .error = -EXDEV},
+	{"link", "group/x", "outside", .error = -EPERM},
+	{"link", "group/x", ".h5fs/npy/data.npy", .error = -EPERM},
+	{"link", "group/file", "data", .error = -EEXIST},
+	{"link", "outside/x", "data", .error = -EROFS},
+	{"symlink", "group/file", "x", .error = -EEXIST},
+	{"symlink", "x", "/data", .error = -EPERM},
+	{"symlink", "x", "../data", .error = -EPERM},
+	{"symlink", "group/x", "../../data", .error = -EPERM},
+	{"symlink", "x", "group/%2Ex", .error = -EINVAL},
+	{"symlink", "x", "extlink://data", .error = -EINVAL},
+	{"symlink", "x", too_long, .error = -ENAMETOOLONG},
+	{"symlink", "outside/x", "data", .error = -EROFS},
+	{"lookup", too_long, .error = -ENAMETOOLONG},
+	{"mkdir", too_long, .error = -ENAMETOOLONG},
+	{"mknod", too_long, .error = -ENAMETOOLONG},
+	{"create", too_long, .flags = O_WRONLY, .error = -ENAMETOOLONG},
+	{"symlink", too_long, "data", .error = -ENAMETOOLONG},
+	{"link", too_long, "data", .error = -ENAMETOOLONG},
+	{"unlink", too_long, .error = -ENAMETOOLONG},
+	{"rmdir", too_long, .error = -ENAMETOOLONG},
+	{"rename", too_long, "x", .error = -ENAMETOOLONG},
+	{"rename", "data", too_long, .error = -ENAMETOOLONG},
+	{"create", too_long_attribute, .flags = O_WRONLY, .error = -ENAMETOOLONG},
+	{"create", too_long_npy, .flags = O_WRONLY, .error = -ENAMETOOLONG},
+	{"mkdir", "ends in a mark%~0123456789abcdef", .error = -EINVAL},
+	{"set", "data", "user.ends in a mark%~0123456789abcdef", "5", .error = -EINVAL},
+	{"create", ".h5fs/attrs/data/ends in a mark%~0123456789abcdef", .flags = O_WRONLY, .error = -EINVAL},
+	{"create", ".h5fs/npy/ends in a mark%~0123456789abcdef.npy", .flags = O_WRONLY, .error = -EINVAL},
+	{"create", ".h5fs/attrs/data/%", .flags = O_WRONLY, .error = -EINVAL},
+	/* renames */
+	{"rename", "none", "x", .error = -ENOENT},
+	{"rename", "data", "x", .flags = 4, .error = -EINVAL},
+	{"rename", "data", "x", .flags = NOREPLACE | EXCHANGE, .error = -EINVAL},
+	{"rename", "data", "fixed", .flags = NOREPLACE, .error = -EEXIST},
+	{"rename", "data", "none", .flags = EXCHANGE, .error = -ENOENT},
+	{"rename", "data", "%2Ex", .error = -EINVAL},
+	{"rename", "empty", "data", .error = -ENOTDIR},
+	{"rename", "data", "empty", .error = -EISDIR},
+	{"rename", "empty", "group", .error = -ENOTEMPTY},
+	{"rename", "group", "group/sub/x", .error = -EINVAL},
+	{"rename", "group", "group/sub", .flags = EXCHANGE, .error = -EINVAL},
+	{"rename", "group/sub", "group", .flags = EXCHANGE, .error = -EINVAL},
+	{"rename", "group/file", "group/again", .error = 0},
+	{"rename", "group/file", "group/again", .flags = EXCHANGE, .error = 0},
+	{"rename", "group/file", "group/file", .error = 0},
+	{"rename", "data", "outside/x", .error = -EXDEV},
+	{"rename", "outside/file", "x", .error = -EXDEV},
+	{"rename", "outside/file", "outside/x", .error = -EROFS},
+	{"rename", ".h5fs/npy/data.npy", "x", .error = -EPERM},
+	{"rename", ".h5fs/npy/data.npy", ".h5fs/csv/x.csv", .error = -EPERM},
+	{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy", .flags = NOREPLACE, .error = -EINVAL},
+	{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.txt", .error = -EPERM},
+	{"rename", ".h5fs/attrs/data/text", ".h5fs/attrs/data/x", .error = -EPERM},
+	{"rename", ".h5fs/csv", ".h5fs/x", .error = -EPERM},
+	/* contents */
+	{"open", "group", .flags = O_RDONLY, .error = -EISDIR},
+	{"open", "group", .flags = O_WRONLY, .error = -EISDIR},
+	{"open", "soft", .flags = O_RDONLY, .error = -ELOOP},
+	{"open", "far", .flags = O_WRONLY, .error = -EPERM},
+	{"open", ".h5fs/json/data.json", .flags = O_WRONLY, .error = -EPERM},
+	{"open", ".h5fs/npy/data.npy", .flags = O_RDWR, .error = -EPERM},
+	{"truncate", "group", .size = 0, .error = -EISDIR},
+	{"truncate", "fixed", .size = 4, .error = -EPERM},
+	{"truncate", "data", .size = 6, .error = -EINVAL},
+	{"truncate", "far", .size = 6, .error = -EPERM},
+	{"truncate", "soft", .size = 6, .error = -EPERM},
+	/* attributes */
+	{"set", "data", "user.", "5", .error = -EINVAL},
+	{"set", "data", "trusted.x", "5", .error = -EPERM},
+	{"set", "data", "h5fs.nonsense", "5", .error = -EPERM},
+	{"set", "data", "user.new", "5", .flags = XATTR_REPLACE, .error = -ENODATA},
+	{"set", "data", "user.number", "6", .flags = XATTR_CREATE, .error = -EEXIST},
+	{"set", "data", "h5fs.shape", "7", .flags = XATTR_CREATE, .error = -EEXIST},
+	{"set", "data", "h5fs.raw.new", "x", .error = -ENODATA},
+	{"set", "data", "h5fs.raw.number", "123", .error = -EINVAL},
+	{"set", "data", "user.number", "words", .error = -EINVAL},
+	{"set", "data", "h5fs.type.text", "<i4", .error = -EINVAL},
+	{"set", "data", "h5fs.type.new", "nonsense", .error = -EINVAL},
+	{"set", "data", "h5fs.type.new", "(65537,)u1", .error = -E2BIG},
+	{"set", "data", "h5fs.type.new", "(4611686018427387904,)<i8", .error = -E2BIG},
+	{"set", "soft", "user.new", "5", .error = -EPERM},
+	{"set", "far", "user.new", "5", .error = -EROFS},
+	{"set", ".h5fs/npy/data.npy", "user.new", "5", .error = -EPERM},
+	{"set", ".h5fs", "user.new", "5", .error = -EPERM},
+	{"remove", "data", "user.none", .error = -ENODATA},
+	{"remove", "data", "h5fs.type.text", .error = -EPERM},
+	{"remove", "data", "h5fs.shape", .error = -EPERM},
+	{"remove", "data", "trusted.x", .error = -EPERM},
+	{"remove", "far", "user.x", .error = -EROFS},
+	/* declarations */
+	{"set", "group", "h5fs.shape", "4", .error = -EPERM},
+	{"set", "data", "h5fs.dtype", "<i8", .error = -EBUSY},
+	{"set", "group/file", "h5fs.dtype", "<i8", .error = -EBUSY},
+	{"set", "data", "h5fs.comment", "a\0b", .size = 3, .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "4\0", .size = 2, .error = -EINVAL},
+	{"set", "new", "h5fs.info", "[4]", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"colour\":\"red\"}", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"shape\":[4]}", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"shape\":null}", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "4,", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", ",4", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "4,,4", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "4x", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "4 ,4", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "-4", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "inf", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "9223372036854775808", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "18446744073709551616", .error = -EINVAL},
+	{"set", "new", "h5fs.shape", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+	 .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"shape\":\"4\",\"maxshape\":\"4,4\"}", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"shape\":\"4\",\"chunks\":\"2,2\"}", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"fill\":\"words\"}", .error = -EINVAL},
+	{"set", "new", "h5fs.dtype", "nonsense", .error = -EINVAL},
+	{"set", "new", "h5fs.filters", "nonsense", .error = -ENOTSUP},
+	{"set", "data", "h5fs.shape", "6,6", .error = -EINVAL},
+	{"set", "fixed", "h5fs.shape", "7", .error = -EINVAL},
+};
+
+START_TEST(contents)
+{
+	check_bytes("data", elements, sizeof elements);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		check_refused(&refused[i]);
+}
+END_TEST
+
+/* The largest of what is accepted. */
+START_TEST(limits)
+{
+	struct h5_buf value;
+	struct h5_node *node;
+
+	ASK("mkdir", longest);
+	ASK("rename", longest, "short");
+	ASK("rename", "short", longest);
+	ASK("rmdir", longest);
+	ASK("symlink", "x", longest);
+	ASK("set", "data", "h5fs.type.zeros", "(65536,)u1");
+	ASK("set", "new", "h5fs.shape", "9223372036854775807");
+	node = find("new");
+	h5_buf_init(&value, 1 << 16);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, "h5fs.shape", &value));
+	ck_assert_uint_eq(value.size, 19);
+	ck_assert(!memcmp(value.data, "9223372036854775807", 19));
+	h5_buf_release(&value);
+	forget(node);
+	ASK("set", "new", "h5fs.shape", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1");
+}
+END_TEST
+
+UNIT_MAIN_AROUND("requests", begin, end, contents, refusals, limits)
