@@ -128,7 +128,8 @@ static int find_place(struct h5_vfs *vfs, struct h5_node *directory, const char 
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (!rc) {
-		place->is_view = h5_vfs_is_in_view(entry.node);
+		/* Files beside those of a view are no symlinks. */
+		place->is_view = h5_vfs_is_in_view(entry.node) || entry.node->entity.kind == H5_NODE_SYMLINK;
 		h5_vfs_forget(vfs, entry.node, 1);
 	} else {
 		place->is_view = !h5_beside_is_name(directory, name, O_WRONLY);

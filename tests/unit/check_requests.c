@@ -296,6 +296,7 @@ static void begin(void)
 	ASK("set", "data", "user.text", "words");
 	ASK("set", "group", "user.text", "words");
 	ASK("symlink", "soft", "group/file");
+	ASK("symlink", "into", "group/sub");
 	ASK("symlink", "outside", "extlink:other.h5//");
 	ASK("symlink", "far", "extlink:other.h5//file");
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
@@ -349,6 +350,10 @@ static const struct request refused[] = {
 	{"unlink", ".h5fs/npy/data.npy", .error = -EPERM},
 	{"unlink", ".h5fs/npy", .error = -EPERM},
 	{"unlink", ".h5fs/attrs/group", .error = -EISDIR},
+	{"unlink", ".h5fs/attrs/soft", .error = -EPERM},
+	{"unlink", ".h5fs/npy/into", .error = -EPERM},
+	{"rename", ".h5fs/npy/into", ".h5fs/npy/x.npy", .error = -EPERM},
+	{"rename", ".h5fs/attrs/soft", ".h5fs/attrs/x", .error = -EPERM},
 	{"unlink", ".h5fs/attrs/group/none", .error = -ENOENT},
 	{"rmdir", "data", .error = -ENOTDIR},
 	{"rmdir", "soft", .error = -ENOTDIR},
