@@ -336,6 +336,12 @@ static int insert(struct h5_source *source)
 	return rc;
 }
 
+/* True: the dataset can have so many rows. */
+static bool can_have_rows(const struct h5_dataset *dataset, uint64_t rows)
+{
+	return h5_dataset_chunks(dataset) && dataset->space.has_max && rows <= dataset->space.max[0];
+}
+
 /* The dataset that is there keeps its filters and chunks if it can. */
 static int replace(struct h5_source *source)
 {
@@ -350,7 +356,7 @@ static int replace(struct h5_source *source)
 	rc = h5_dataset_get(intake->file, intake->dataset, &from_ref, &from);
 	if (!rc) {
 		rc = h5_dataset_is_alike(from, to, &alike);
-		alike &= from->size == to->size || to->space.max[0] >= from->space.dims[0];
+		alike &= from->size == to->size || can_have_rows(to, from->space.dims[0]);
 		h5_file_put(intake->file, from_ref);
 	}
 	h5_file_put(intake->file, to_ref);

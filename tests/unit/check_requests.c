@@ -4,6 +4,7 @@
 #include "change/new_file.h"
 #include "change/open.h"
 #include "fault_alloc.h"
+#include "fault_call.h"
 #include "scratch.h"
 #include "vfs/private.h"
 #include "vfs_digest.h"
@@ -70,6 +71,33 @@ static struct h5_node *find_parent(const char *path, const char **name)
 	return find(parent);
 }
 
+/* ---- faults ---- */
+
+static struct {
+	unsigned long n; /* which allocation, or call to read, of the next request fails; 0: none */
+	bool reads;
+	bool fired; /* it has failed */
+} fault;
+
+static void fault_begin(void)
+{
+	if (!fault.n)
+		return;
+	vfs_scene_empty_caches(&scene);
+	if (fault.reads)
+		fault_call_arm(CALL_FAILS, fault.n, false);
+	else
+		fault_alloc_arm(fault.n);
+	fault_alloc_count(true);
+}
+
+static void fault_end(void)
+{
+	fault_alloc_count(false);
+	fault.fired = fault.n && (fault.reads ? fault_call_disarm() : fault_alloc_disarm());
+	fault.n = 0;
+}
+
 /* ---- requests ---- */
 
 struct request {
@@ -80,13 +108,30 @@ struct request {
 	int error;
 };
 
+/* What the other path leads to, or its directory and last name. */
+static struct h5_node *second_node, *second_parent;
+static const char *second_name;
+
+static int write_value(const struct request *r, struct h5_handle *handle)
+{
+	const size_t n = r->size ? r->size : strlen(r->value);
+	uint64_t stale;
+	size_t written;
+	int rc = h5_vfs_write(handle, 0, r->value, n, H5_WRITE_APPEND, &written, &stale);
+
+	return rc ? rc : h5_vfs_flush(handle);
+}
+
 static int do_open(const struct request *r, struct h5_node *node)
 {
 	struct h5_handle *handle;
 	int rc = h5_vfs_open_file(scene.vfs, node, (int)r->flags, &handle);
 
-	if (!rc)
-		h5_vfs_close_file(handle);
+	if (rc)
+		return rc;
+	if (r->value)
+		rc = write_value(r, handle);
+	h5_vfs_close_file(handle);
 	return rc;
 }
 
@@ -96,10 +141,12 @@ static int do_create(const struct request *r, struct h5_node *parent, const char
 	struct h5_vfs_entry entry;
 	int rc = h5_vfs_create(scene.vfs, parent, name, (int)r->flags, &entry, &handle);
 
-	if (!rc) {
-		h5_vfs_close_file(handle);
-		h5_vfs_forget(scene.vfs, entry.node, 1);
-	}
+	if (rc)
+		return rc;
+	if (r->value)
+		rc = write_value(r, handle);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
 	return rc;
 }
 
@@ -137,7 +184,6 @@ static int ask_about(const struct request *r, struct h5_node *node)
 static int make(const struct request *r, struct h5_node *parent, const char *name)
 {
 	struct h5_vfs_entry entry = {0};
-	struct h5_node *node;
 	int rc;
 
 	if (!strcmp(r->what, "mkdir")) {
@@ -149,9 +195,7 @@ static int make(const struct request *r, struct h5_node *parent, const char *nam
 	} else if (!strcmp(r->what, "symlink")) {
 		rc = h5_vfs_symlink(scene.vfs, r->second, parent, name, &entry);
 	} else if (!strcmp(r->what, "link")) {
-		node = find(r->second);
-		rc = h5_vfs_link(scene.vfs, node, parent, name, &entry);
-		forget(node);
+		rc = h5_vfs_link(scene.vfs, second_node, parent, name, &entry);
 	} else {
 		return 1;
 	}
@@ -162,13 +206,10 @@ static int make(const struct request *r, struct h5_node *parent, const char *nam
 
 static int do_rename(const struct request *r, struct h5_node *parent, const char *name)
 {
-	const char *new_name;
-	struct h5_node *new_parent = find_parent(r->second, &new_name);
-	int rc = h5_vfs_rename(scene.vfs, parent, name, new_parent, new_name, r->flags);
+	int rc = h5_vfs_rename(scene.vfs, parent, name, second_parent, second_name, r->flags);
 
 	if (rc == -ESTALE) /* the kernel asks again */
-		rc = h5_vfs_rename(scene.vfs, parent, name, new_parent, new_name, r->flags);
-	forget(new_parent);
+		rc = h5_vfs_rename(scene.vfs, parent, name, second_parent, second_name, r->flags);
 	return rc;
 }
 
@@ -199,12 +240,22 @@ static int ask(const struct request *r)
 	for (unsigned i = 0; i < sizeof about / sizeof *about; i++)
 		if (!strcmp(about[i], r->what)) {
 			node = find(r->path);
+			fault_begin();
 			rc = ask_about(r, node);
+			fault_end();
 			forget(node);
 			return rc;
 		}
 	node = find_parent(r->path, &name);
+	second_parent = !strcmp(r->what, "rename") ? find_parent(r->second, &second_name) : NULL;
+	second_node = !strcmp(r->what, "link") ? find(r->second) : NULL;
+	fault_begin();
 	rc = ask_in(r, node, name);
+	fault_end();
+	if (second_parent)
+		forget(second_parent);
+	if (second_node)
+		forget(second_node);
 	forget(node);
 	return rc;
 }
@@ -260,6 +311,7 @@ static void check_bytes(const char *path, const void *data, size_t n)
 
 static const int32_t elements[6] = {1, 2, 3, 40, 50, 60};
 static char longest[256], too_long[257]; /* file names */
+static char npy[128 + 12];		 /* a file of three elements */
 static char too_long_attribute[300], too_long_npy[300];
 
 static void begin(void)
@@ -268,6 +320,10 @@ static void begin(void)
 	memset(too_long, 'n', sizeof too_long - 1);
 	snprintf(too_long_attribute, sizeof too_long_attribute, ".h5fs/attrs/data/%s", too_long);
 	snprintf(too_long_npy, sizeof too_long_npy, ".h5fs/npy/%.252s.npy", too_long);
+	memset(npy, ' ', 128);
+	memcpy(npy, "\x93NUMPY\1\0\x76\0{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }", 10 + 57);
+	npy[127] = '\n';
+	memcpy(npy + 128, elements, 12);
 	snprintf(other_path, sizeof other_path, "%s/other.h5", scratch_folder());
 	SUCCEEDS(h5_new_file_make(other_path, 3, 1));
 	open_file(other_path, true, NULL);
@@ -521,4 +577,34 @@ START_TEST(limits)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("requests", begin, end, contents, refusals, limits)
+/* An array takes the place of one of the same type. A dataset that cannot have so many elements gets the
+ * shape of a new one. */
+START_TEST(arrays_of_other_sizes)
+{
+	static const char *const files[] = {"fixed", "data", "chunked"};
+	const struct request put = {
+		.what = "open", .flags = O_WRONLY | O_TRUNC, .value = npy, .size = sizeof npy};
+
+	ASK("mknod", "chunked");
+	ASK("set", "chunked", "h5fs.info",
+	    "{\"dtype\":\"<i4\",\"shape\":\"2\",\"maxshape\":\"2\",\"chunks\":\"2\"}");
+	write_file("chunked", O_WRONLY, elements, 8);
+	for (unsigned i = 0; i < 3; i++) {
+		struct request r = put;
+		char path[64];
+
+		snprintf(path, sizeof path, ".h5fs/npy/%s.npy", files[i]);
+		r.path = path;
+		ck_assert_int_eq(ask(&r), 0);
+		check_bytes(files[i], elements, 12);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct unit_test tests[] = {
+		{contents, 1}, {refusals, 1}, {limits, 1}, {arrays_of_other_sizes, 1}};
+
+	return unit_run("requests", begin, end, tests, sizeof tests / sizeof *tests);
+}
