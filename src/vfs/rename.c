@@ -282,12 +282,26 @@ static int put_back(struct renaming *r)
 	return 0;
 }
 
-/* True: the first name leads to a dataset, and the other one to a plain file that was made in its place. */
-static bool is_backup(struct renaming *r)
+/* True: the other name leads to a plain file. If the first one leads to a dataset, that was made in its
+ * place. */
+static bool may_be_backup(const struct renaming *r)
 {
 	return r->from.exists && r->to.exists && r->from.link.type == H5_LINK_HARD &&
-	       r->to.link.type == H5_LINK_HARD && !resolve(r) && r->source.kind == H5_NODE_DATASET &&
-	       !h5_plain_has(r->vfs, r->from.link.address) && h5_plain_has(r->vfs, r->to.link.address);
+	       r->to.link.type == H5_LINK_HARD && !h5_plain_has(r->vfs, r->from.link.address) &&
+	       h5_plain_has(r->vfs, r->to.link.address);
+}
+
+/* If it is not known what the first name leads to, nothing may be removed. */
+static int put_back_if_backup(struct renaming *r)
+{
+	int rc;
+
+	if (!may_be_backup(r))
+		return 1;
+	rc = resolve(r);
+	if (rc)
+		return rc;
+	return r->source.kind == H5_NODE_DATASET ? put_back(r) : 1;
 }
 
 int h5_naming_put_back(struct h5_vfs *vfs, struct h5_node *parent, const char *name)
@@ -307,8 +321,10 @@ int h5_naming_put_back(struct h5_vfs *vfs, struct h5_node *parent, const char *n
 	rc = h5_naming_find(vfs, parent, name, &r.from);
 	if (!rc)
 		rc = h5_naming_find(vfs, parent, original, &r.to);
-	if (!rc)
-		rc = is_backup(&r) ? put_back(&r) : 1;
+	if (rc == -EPERM)
+		rc = 1; /* one of the names belongs to no link */
+	else if (!rc)
+		rc = put_back_if_backup(&r);
 	h5_naming_release(&r.from);
 	h5_naming_release(&r.to);
 	h5_change_end(vfs);

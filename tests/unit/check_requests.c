@@ -601,10 +601,150 @@ START_TEST(arrays_of_other_sizes)
 }
 END_TEST
 
+/* ---- what fails ---- */
+
+/* Requests that come before, and the one that fails. */
+struct failing {
+	struct request before[3], request;
+};
+
+#define BACKUP                                                                                               \
+	{                                                                                                    \
+		{"rename", "data", "data~"}, {"mknod", "data"},                                              \
+		{                                                                                            \
+			"open", "data", .flags = O_WRONLY, .value = "12345678"                               \
+		}                                                                                            \
+	}
+
+static const struct failing failing[] = {
+	{.request = {"mkdir", "group/x"}},
+	{.request = {"mknod", "group/x"}},
+	{.request = {"create", "group/x", .flags = O_RDWR}},
+	{.request = {"create", "group/x", .flags = O_RDONLY}},
+	{.request = {"create", "fixed", .flags = O_RDWR}},
+	{.request = {"unlink", "group/file"}},
+	{.request = {"unlink", "data"}},
+	{.request = {"unlink", "soft"}},
+	{.request = {"rmdir", "empty"}},
+	{.request = {"link", "group/x", "data"}},
+	{.request = {"symlink", "group/x", "../data"}},
+	{.request = {"symlink", "group/x", "file"}},
+	{.request = {"symlink", "group/x", "extlink:other.h5//file"}},
+	{.request = {"rename", "data", "x"}},
+	{.request = {"rename", "data", "group/x"}},
+	{.request = {"rename", "group", "empty/x"}},
+	{.request = {"rename", "data", "fixed"}},
+	{.request = {"rename", "soft", "data"}},
+	{.request = {"rename", "group/sub", "empty"}},
+	{.request = {"rename", "data", "group/file", .flags = EXCHANGE}},
+	{.request = {"rename", "soft", "group", .flags = EXCHANGE}},
+	{.before = {{"open", "new", .flags = O_WRONLY, .value = "12345678"}},
+	 .request = {"rename", "new", "data"}},
+	{.before = {{"mknod", ".h5fs~"}}, .request = {"unlink", ".h5fs~"}},
+	{.before = BACKUP, .request = {"unlink", "data~"}},
+	{.request = {"set", "data", "user.new", "5"}},
+	{.request = {"set", "data", "user.new", "words"}},
+	{.request = {"set", "data", "user.new", "[1,2,3]"}},
+	{.request = {"set", "data", "user.number", "7"}},
+	{.request = {"set", "data", "user.text", "other words"}},
+	{.request = {"set", "data", "h5fs.raw.new", "x", .error = -ENODATA}},
+	{.request = {"set", "data", "h5fs.type.number", "<f8"}},
+	{.request = {"set", "data", "h5fs.type.new", "(3,)<f8"}},
+	{.request = {"remove", "data", "user.number"}},
+	{.request = {"set", "data", "h5fs.comment", "words"}},
+	{.before = {{"set", "data", "h5fs.comment", "some"}},
+	 .request = {"set", "data", "h5fs.comment", "words"}},
+	{.request = {"set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":5,\"fill\":\"7\"}"}},
+	{.request = {"set", "declared", "h5fs.fill", "7"}},
+	{.request = {"set", "declared", "h5fs.shape", "3,4"}},
+	{.request = {"set", "data", "h5fs.shape", "5"}},
+	{.request = {"set", "data", "h5fs.shape", "9"}},
+	{.request = {"open", "fixed", .flags = O_WRONLY | O_TRUNC, .value = "123456781234567812345678"}},
+	{.request = {"open", "data", .flags = O_WRONLY | O_TRUNC}},
+	{.request = {"truncate", "data", .size = 4}},
+	{.request = {"truncate", "data", .size = 40}},
+	{.request = {"unlink", ".h5fs/attrs/data/text"}},
+	{.request = {"create", ".h5fs/attrs/data/new", .flags = O_WRONLY, .value = "some words\n"}},
+	{.request = {"open", ".h5fs/attrs/data/text", .flags = O_WRONLY | O_TRUNC, .value = "some words\n"}},
+	{.request = {"create", ".h5fs/npy/new.npy", .flags = O_WRONLY, .value = npy, .size = sizeof npy}},
+	{.request = {"open", ".h5fs/npy/data.npy", .flags = O_WRONLY | O_TRUNC, .value = npy,
+		     .size = sizeof npy}},
+	{.request = {"open", ".h5fs/npy/fixed.npy", .flags = O_WRONLY | O_TRUNC, .value = npy,
+		     .size = sizeof npy}},
+	{.request = {"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy"}},
+	{.request = {"rename", ".h5fs/npy/fixed.npy", ".h5fs/npy/data.npy"}},
+};
+
+static char pristine[512];
+
+static void start_again(const struct failing *f)
+{
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+	scratch_copy(pristine, scene.path);
+	open_file(scene.path, true, NULL);
+	for (unsigned i = 0; i < 3 && f->before[i].what; i++)
+		ck_assert_int_eq(ask(&f->before[i]), 0);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+}
+
+/* Each allocation fails once, or each call to read: then the request has done all, or nothing. */
+static void fail_each(const struct failing *f, bool reads)
+{
+	const struct request *r = &f->request;
+	uint64_t before, after;
+	unsigned long n = 0;
+	bool failed = true;
+	int rc;
+
+	start_again(f);
+	rc = ask(r);
+	ck_assert_msg(rc == r->error, "%s %s: %s: %s", r->what, r->path, strerror(-rc),
+		      h5_error_last()->text);
+	after = digest();
+	start_again(f);
+	before = digest();
+	while (failed) {
+		ck_assert_uint_lt(++n, 10000);
+		fault.n = n;
+		fault.reads = reads;
+		rc = ask(r);
+		failed = fault.fired;
+		if (rc && rc != r->error) {
+			ck_assert_msg(failed && rc == (reads ? -EIO : -ENOMEM), "%s %s, %lu: %s", r->what,
+				      r->path, n, strerror(-rc));
+			ck_assert_msg(digest() == before, "%s %s, %lu: it is neither done nor as before",
+				      r->what, r->path, n);
+		} else {
+			/* What has failed may be done by the next commit. */
+			if (digest() != after)
+				SUCCEEDS(h5_vfs_commit(scene.vfs));
+			ck_assert_msg(digest() == after, "%s %s, %lu: it is not done", r->what, r->path, n);
+			if (failed)
+				start_again(f);
+		}
+	}
+	ck_assert_msg(n > 1, "%s %s %s", r->what, r->path, r->second);
+	close_file();
+	open_file(scene.path, true, NULL);
+	ck_assert_msg(digest() == after, "%s %s: the file has another state", r->what, r->path);
+}
+
+START_TEST(failures)
+{
+	snprintf(pristine, sizeof pristine, "%s/pristine.h5", scratch_folder());
+	close_file();
+	scratch_copy(scene.path, pristine);
+	open_file(scene.path, true, NULL);
+	for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
+		fail_each(&failing[i], _i);
+}
+END_TEST
+
 int main(void)
 {
 	const struct unit_test tests[] = {
-		{contents, 1}, {refusals, 1}, {limits, 1}, {arrays_of_other_sizes, 1}};
+		{contents, 1}, {refusals, 1}, {limits, 1}, {arrays_of_other_sizes, 1}, {failures, 2}};
 
 	return unit_run("requests", begin, end, tests, sizeof tests / sizeof *tests);
 }
