@@ -384,6 +384,12 @@ static int make_help(const struct renaming *r, struct h5_link *link, struct h5_h
 	return 0;
 }
 
+static void end_help(const struct renaming *r, struct h5_help_name *help)
+{
+	h5_names_add_help(r->vfs, help);
+	h5_names_remove_help(r->vfs);
+}
+
 static int commit_help(struct renaming *r, struct h5_help_name **help)
 {
 	const struct h5_naming_plan plan = {.to = r->from.directory, .more = h5_naming_counted(&r->from)};
@@ -395,10 +401,14 @@ static int commit_help(struct renaming *r, struct h5_help_name **help)
 	rc = h5_naming_order(r->vfs, &plan);
 	if (!rc)
 		rc = add_help(r, &link);
-	if (!rc)
-		rc = h5_changes_commit(r->vfs);
-	if (rc)
+	if (rc) {
 		free(*help);
+		return rc;
+	}
+	rc = h5_changes_commit(r->vfs);
+	/* A commit that lacks the changes of a dataset has the name all the same. */
+	if (rc)
+		end_help(r, *help);
 	return rc;
 }
 
@@ -416,8 +426,7 @@ static int exchange(struct renaming *r)
 		rc = h5_changes_commit(r->vfs);
 	if (!rc)
 		move_nodes(r, true);
-	h5_names_add_help(r->vfs, help);
-	h5_names_remove_help(r->vfs);
+	end_help(r, help);
 	return rc;
 }
 

@@ -677,6 +677,14 @@ static const struct failing failing[] = {
 
 static char pristine[512];
 
+static void keep_pristine(void)
+{
+	snprintf(pristine, sizeof pristine, "%s/pristine.h5", scratch_folder());
+	close_file();
+	scratch_copy(scene.path, pristine);
+	open_file(scene.path, true, NULL);
+}
+
 static void start_again(const struct failing *f)
 {
 	h5_vfs_close(scene.vfs);
@@ -732,19 +740,87 @@ static void fail_each(const struct failing *f, bool reads)
 
 START_TEST(failures)
 {
-	snprintf(pristine, sizeof pristine, "%s/pristine.h5", scratch_folder());
-	close_file();
-	scratch_copy(scene.path, pristine);
-	open_file(scene.path, true, NULL);
+	keep_pristine();
 	for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
 		fail_each(&failing[i], _i);
 }
 END_TEST
 
+static bool has_help_name(void)
+{
+	struct h5_dir *dir;
+	bool has = false;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, h5_vfs_root(scene.vfs), &dir));
+	for (size_t i = 0; i < h5_vfs_dir_count(dir); i++)
+		has |= !strncmp(h5_vfs_dir_name(dir, i), ".h5fs-exchange", 14);
+	h5_vfs_closedir(dir);
+	return has;
+}
+
+static uint64_t size_of(const char *path)
+{
+	struct h5_node *node = find(path);
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	forget(node);
+	return (uint64_t)st.st_size;
+}
+
+/* An exchange commits, and with it what was written to another dataset, for which memory is short: whether it
+ * is done or not, no name is left that it has made. False: there are not so many allocations. */
+static bool exchange_and_fail(unsigned long n)
+{
+	static const struct failing declared = {.before = {{"mknod", "packed"},
+							   {"set", "packed", "h5fs.info",
+							    "{\"dtype\":\"u1\",\"shape\":\"4000\",\"chunks\":"
+							    "\"1000\",\"filters\":\"deflate(1)\"}"}}};
+	struct h5_node *root, *packed;
+	struct h5_handle *handle;
+	uint64_t stale;
+	size_t written;
+	bool failed;
+	int rc;
+
+	start_again(&declared);
+	root = h5_vfs_root(scene.vfs);
+	packed = find("packed");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, packed, O_WRONLY, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 10, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	fault.n = n;
+	fault.reads = false;
+	fault_begin();
+	rc = h5_vfs_rename(scene.vfs, root, "data", root, "new", EXCHANGE);
+	fault_end();
+	failed = fault.fired;
+	ck_assert(!rc || (failed && rc == -ENOMEM));
+	(void)h5_vfs_fsync(handle); /* tells of the loss */
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_msg(!has_help_name(), "%lu: a help name is left", n);
+	ck_assert_uint_eq(size_of("data"), rc ? sizeof elements : 0);
+	ck_assert_uint_eq(size_of("new"), rc ? 0 : sizeof elements);
+	h5_vfs_close_file(handle);
+	forget(packed);
+	return failed;
+}
+
+START_TEST(exchanges_while_others_are_lost)
+{
+	unsigned long n = 1;
+
+	keep_pristine();
+	while (exchange_and_fail(n))
+		n++;
+	ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
 int main(void)
 {
-	const struct unit_test tests[] = {
-		{contents, 1}, {refusals, 1}, {limits, 1}, {arrays_of_other_sizes, 1}, {failures, 2}};
+	const struct unit_test tests[] = {{contents, 1}, {refusals, 1},
+					  {limits, 1},	 {arrays_of_other_sizes, 1},
+					  {failures, 2}, {exchanges_while_others_are_lost, 1}};
 
 	return unit_run("requests", begin, end, tests, sizeof tests / sizeof *tests);
 }
