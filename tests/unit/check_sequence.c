@@ -155,5 +155,122 @@ START_TEST(a_file_that_is_no_dataset)
 }
 END_TEST
 
+/* The bytes that are asked for grow with what was read: from 1 MiB on, after some reads from 4 MiB, and then
+ * 32 times as much. */
+START_TEST(the_window_grows)
+{
+	const uint64_t mib = 1 << 20, size = UINT64_C(1) << 40, most = 1 << 30;
+	struct h5_sequences one = {0};
+	struct h5_io_range range;
+
+	ck_assert(!h5_sequences_want(&one, size, most, 0, 1000, &range));
+	ck_assert(h5_sequences_want(&one, size, most, 1000, 1000, &range));
+	ck_assert_uint_eq(range.offset, 2000);
+	ck_assert_uint_eq(range.n, mib);
+	/* Less than an eighth of it is missing. */
+	ck_assert(!h5_sequences_want(&one, size, most, 2000, 1000, &range));
+	one.each[0].in_order = 2;
+	ck_assert(h5_sequences_want(&one, size, most, 3000, 1000, &range));
+	ck_assert_uint_eq(range.offset, 2000 + mib);
+	ck_assert_uint_eq(range.n, 3 * mib + 2000);
+	ck_assert(h5_sequences_want(&one, size, most, 4000, mib, &range));
+	ck_assert_uint_eq(range.offset, 4000 + 4 * mib);
+	ck_assert_uint_eq(range.n, 29 * mib + UINT64_C(32) * 4000);
+	ck_assert(h5_sequences_want(&one, size, 40 * mib, 4000 + mib, 9 * mib, &range));
+	ck_assert_uint_eq(range.n, 17 * mib - UINT64_C(32) * 4000);
+}
+END_TEST
+
+/* ---- which of the sequences a read belongs to ---- */
+
+enum { MIB = 1 << 20, HUGE_FILE = 1 << 30 };
+
+static struct h5_sequences all;
+
+static bool read_at(uint64_t size, uint64_t offset, size_t n)
+{
+	struct h5_io_range range;
+
+	return h5_sequences_want(&all, size, 1000, offset, n, &range);
+}
+
+static unsigned sequences(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		n += all.each[i].read_to != 0;
+	return n;
+}
+
+/* Two reads are in order if there are at most 4 MiB between them. */
+START_TEST(gaps)
+{
+	for (unsigned more = 0; more < 2; more++) {
+		all = (struct h5_sequences){0};
+		ck_assert(!read_at(HUGE_FILE, 100 * MIB, 100));
+		ck_assert(!read_at(HUGE_FILE, 100 * MIB + 100, 100));
+		ck_assert(read_at(HUGE_FILE, 104 * MIB + 200 + more, 100) == !more);
+		ck_assert_uint_eq(sequences(), 1 + more);
+		all = (struct h5_sequences){0};
+		ck_assert(!read_at(HUGE_FILE, 100 * MIB, 10 * MIB));
+		ck_assert(!read_at(HUGE_FILE, 99 * MIB, 100)); /* before where it began */
+		ck_assert_uint_eq(sequences(), 2);
+		all = (struct h5_sequences){0};
+		ck_assert(!read_at(HUGE_FILE, 100 * MIB, 4 * MIB));
+		ck_assert(!read_at(HUGE_FILE, 100 * MIB - more, 100));
+		ck_assert_uint_eq(sequences(), 1 + more);
+	}
+}
+END_TEST
+
+/* Reads behind the front belong to it, but not before its begin, not if it has come to the end, and no more
+ * than 16 before it goes on. */
+START_TEST(late_reads)
+{
+	for (unsigned round = 0; round < 2; round++) {
+		all = (struct h5_sequences){0};
+		ck_assert(!read_at(HUGE_FILE, 50 * MIB, 50 * MIB));
+		for (unsigned i = 0; i < 10; i++)
+			read_at(HUGE_FILE, (50 + i) * MIB, 100);
+		ck_assert_uint_eq(sequences(), 1);
+		/* The front goes on, or it does not: then it is read where it is. */
+		read_at(HUGE_FILE, 100 * MIB - !round, 1);
+		for (unsigned i = 0; i < (round ? 16 : 6); i++)
+			read_at(HUGE_FILE, 60 * MIB, 100);
+		ck_assert_uint_eq(sequences(), 1);
+		read_at(HUGE_FILE, 60 * MIB, 100);
+		ck_assert_uint_eq(sequences(), 2);
+	}
+	all = (struct h5_sequences){0};
+	read_at(HUGE_FILE, 50 * MIB, 50 * MIB);
+	read_at(HUGE_FILE, 50 * MIB - 1, 100);
+	ck_assert_uint_eq(sequences(), 2);
+	all = (struct h5_sequences){0};
+	read_at(100 * MIB, 50 * MIB, 50 * MIB);
+	read_at(100 * MIB, 60 * MIB, 100);
+	ck_assert_uint_eq(sequences(), 2);
+}
+END_TEST
+
+/* A new one takes the place of the one that was used longest ago. */
+START_TEST(the_oldest_goes)
+{
+	all = (struct h5_sequences){0};
+	for (unsigned i = 1; i <= 4; i++)
+		read_at(HUGE_FILE, i * 100 * MIB, 100);
+	ck_assert_uint_eq(sequences(), 4);
+	read_at(HUGE_FILE, 100 * MIB + 100, 100);
+	read_at(HUGE_FILE, 300 * MIB + 100, 100);
+	read_at(HUGE_FILE, 500 * MIB, 100);
+	read_at(HUGE_FILE, 600 * MIB, 100);
+	/* The first and the third are still there. */
+	ck_assert(read_at(HUGE_FILE, 100 * MIB + 200, 100));
+	ck_assert(read_at(HUGE_FILE, 300 * MIB + 200, 100));
+	ck_assert(!read_at(HUGE_FILE, 200 * MIB + 100, 100));
+	ck_assert(!read_at(HUGE_FILE, 400 * MIB + 100, 100));
+}
+END_TEST
+
 UNIT_MAIN("sequence", the_window_is_filled_up_in_steps, a_reader_that_begins_in_the_middle,
-	  a_file_that_is_near, a_file_that_is_no_dataset)
+	  a_file_that_is_near, a_file_that_is_no_dataset, the_window_grows, gaps, late_reads, the_oldest_goes)
