@@ -5,6 +5,7 @@
 #include "change/open.h"
 #include "fault_alloc.h"
 #include "fault_call.h"
+#include "object/group_write.h"
 #include "scratch.h"
 #include "vfs/private.h"
 #include "vfs_digest.h"
@@ -601,6 +602,243 @@ START_TEST(arrays_of_other_sizes)
 }
 END_TEST
 
+/* ---- mounts for reading, and of a group ---- */
+
+START_TEST(mounts_for_reading)
+{
+	static const struct request changes[] = {
+		{"mkdir", "x", .error = -EROFS},
+		{"mknod", "x", .error = -EROFS},
+		{"create", "x", .flags = O_WRONLY, .error = -EROFS},
+		{"symlink", "x", "data", .error = -EROFS},
+		{"link", "x", "data", .error = -EROFS},
+		{"unlink", "data", .error = -EROFS},
+		{"unlink", "data~", .error = -EROFS},
+		{"unlink", ".h5fs/attrs/data/text", .error = -EROFS},
+		{"rmdir", "empty", .error = -EROFS},
+		{"rename", "data", "x", .error = -EROFS},
+		{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy", .error = -EROFS},
+		{"create", ".h5fs/npy/x.npy", .flags = O_WRONLY, .error = -EROFS},
+		{"open", ".h5fs/npy/data.npy", .flags = O_WRONLY, .error = -EROFS},
+		{"open", "data", .flags = O_WRONLY, .error = -EROFS},
+		{"open", "data", .flags = O_RDWR, .error = -EROFS},
+		{"open", "data", .flags = O_RDONLY | O_TRUNC, .error = -EROFS},
+		{"truncate", "data", .size = 4, .error = -EROFS},
+		{"truncate", "group", .size = 4, .error = -EROFS},
+		{"set", "data", "user.number", "6", .error = -EROFS},
+		{"set", "data", "h5fs.shape", "6", .error = -EROFS},
+		{"remove", "data", "user.number", .error = -EROFS},
+	};
+	struct h5_handle *handle;
+	struct h5_node *node;
+	struct stat st;
+	size_t written;
+	uint64_t stale;
+
+	close_file();
+	open_file(scene.path, false, NULL);
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+		check_refused(&changes[i]);
+	node = find("data");
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0444);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	ck_assert_int_eq(h5_vfs_write(handle, 0, "x", 1, H5_WRITE_AT, &written, &stale), -EBADF);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4), -EBADF);
+	ck_assert_int_eq(h5_vfs_flush(handle), 0);
+	ck_assert_int_eq(h5_vfs_fsync(handle), 0);
+	h5_vfs_close_file(handle);
+	forget(node);
+	ck_assert_int_eq(h5_vfs_fsync_directory(scene.vfs, h5_vfs_root(scene.vfs)), 0);
+	ck_assert_int_eq(h5_vfs_commit(scene.vfs), 0);
+	ck_assert_int_eq(h5_vfs_give_back(scene.vfs), 0);
+	check_bytes("data", elements, sizeof elements);
+}
+END_TEST
+
+/* Opens the file in the set with a group as the root. */
+static int open_group(const char *subdir)
+{
+	const struct h5_vfs_options options = {
+		.writable = true, .subdir = subdir, .gather = 1 << 20, .file_fd = -1};
+
+	return h5_vfs_open(scene.set, &options, &scene.vfs);
+}
+
+START_TEST(mounts_of_groups)
+{
+	static const struct {
+		const char *subdir;
+		int error;
+	} bad[] = {{"none", -ENOENT},	 {"data", -ENOTDIR},	     {"group/file", -ENOTDIR},
+		   {"outside", -ENOENT}, {"outside/below", -ENOENT}, {"group/none", -ENOENT}};
+	struct h5_file *file = scene.vfs->file;
+	const struct h5_link up = {.type = H5_LINK_HARD,
+				   .address = h5_file_superblock(file)->root,
+				   .name = "up",
+				   .name_size = 2};
+	struct h5_node *node = find("group");
+	const uint64_t group = node->entity.address;
+
+	forget(node);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, group, &up)));
+	SUCCEEDS(h5_vfs_finish(scene.vfs));
+	h5_vfs_close(scene.vfs);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert_int_eq(open_group(bad[i].subdir), bad[i].error);
+	SUCCEEDS(open_group("group"));
+	ck_assert_uint_eq(scene.vfs->root->entity.address, group);
+	/* The root group of the file, which is not empty either. */
+	check_refused(&(struct request){"rmdir", "up", .error = -EBUSY});
+	check_refused(&(struct request){"rename", "sub", "up", .error = -EBUSY});
+	check_refused(&(struct request){"symlink", "x", "../data", .error = -EPERM});
+	ASK("symlink", "sub/x", "../file");
+}
+END_TEST
+
+/* ---- names that are too long for a file name ---- */
+
+static void read_target(const char *path, char target[512])
+{
+	struct h5_node *node = find(path);
+	const char *text;
+
+	SUCCEEDS(h5_vfs_readlink(node, &text));
+	snprintf(target, 512, "%s", text);
+	forget(node);
+}
+
+/* The target of the soft link in the group, as the file has it. */
+static void stored_target(uint64_t address, const char *name, char target[1024])
+{
+	const struct h5_object *group;
+	struct h5_link link = {0};
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(scene.vfs->file, address, &ref, &group));
+	SUCCEEDS(h5_group_lookup(scene.vfs->file, group, name, strlen(name), &link));
+	ck_assert_int_eq(link.type, H5_LINK_SOFT);
+	snprintf(target, 1024, "%.*s", (int)link.target_size, link.target);
+	h5_link_release(&link);
+	h5_file_put(scene.vfs->file, ref);
+}
+
+static uint64_t address_of(const char *path)
+{
+	struct h5_node *node = find(path);
+	uint64_t address = node->entity.address;
+
+	forget(node);
+	return address;
+}
+
+/* A symlink that leads up is stored as a path from the root, with the whole names of its directories. */
+START_TEST(symlinks_in_directories_with_cut_names)
+{
+	char name[301] = "", cut[300] = "", path[400], target[1024], expected[1024];
+	struct h5_file *file = scene.vfs->file;
+	const uint64_t root = h5_file_superblock(file)->root;
+	struct h5_link link = {.type = H5_LINK_HARD, .name = name, .name_size = 300};
+	struct h5_dir *dir;
+	uint64_t sub;
+
+	ASK("mkdir", "long");
+	ASK("mkdir", "long/sub");
+	link.address = address_of("long");
+	sub = address_of("long/sub");
+	memset(name, 'y', 300);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_group_remove(file, root, "long", 4));
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, root, &link)));
+	SUCCEEDS(h5_vfs_finish(scene.vfs));
+	h5_vfs_close(scene.vfs);
+	SUCCEEDS(open_group(NULL));
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, h5_vfs_root(scene.vfs), &dir));
+	for (size_t i = 0; i < h5_vfs_dir_count(dir); i++)
+		if (*h5_vfs_dir_name(dir, i) == 'y')
+			snprintf(cut, sizeof cut, "%s", h5_vfs_dir_name(dir, i));
+	h5_vfs_closedir(dir);
+	snprintf(path, sizeof path, "%s/sub/up", cut);
+	ASK("symlink", path, "../file");
+	stored_target(sub, "up", target);
+	snprintf(expected, sizeof expected, "/%s/file", name);
+	ck_assert_str_eq(target, expected);
+	read_target(path, target);
+	ck_assert_str_eq(target, "../file");
+}
+END_TEST
+
+/* ---- declarations ---- */
+
+static void check_property(const char *path, const char *name, const char *expected)
+{
+	struct h5_node *node = find(path);
+	struct h5_buf value;
+
+	h5_buf_init(&value, 1 << 16);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &value));
+	ck_assert_msg(value.size == strlen(expected) && !memcmp(value.data, expected, value.size),
+		      "%s of %s is %.*s, not %s", name, path, (int)value.size,
+		      value.size ? (const char *)value.data : "", expected);
+	h5_buf_release(&value);
+	forget(node);
+}
+
+/* What is said of a dataset counts until something else is said. */
+START_TEST(declarations)
+{
+	static const int32_t sevens[5] = {7, 7, 7, 7, 7}, zeros[5];
+	static const double reals[2] = {1.5, 1.5};
+
+	/* Numbers of JSON are numbers, and what cannot be set is left out. */
+	ASK("set", "new", "h5fs.info",
+	    "{\"dtype\":\"<i4\",\"shape\":5,\"fill\":7,\"class\":\"float\",\"address\":1}");
+	check_bytes("new", sevens, sizeof sevens);
+	check_property("new", "h5fs.maxshape", "inf");
+	ASK("set", "new", "h5fs.fill", "");
+	check_bytes("new", zeros, sizeof zeros);
+	ASK("set", "new", "h5fs.fill", "7");
+	check_bytes("new", sevens, sizeof sevens);
+	/* A maximum that the shape does not fit begins again. */
+	ASK("set", "new", "h5fs.shape", "1,5");
+	check_property("new", "h5fs.maxshape", "inf,5");
+	check_bytes("new", sevens, sizeof sevens);
+	ASK("set", "new", "h5fs.shape", "5");
+	check_property("new", "h5fs.maxshape", "inf");
+	/* The fill value waits for its type, the maximum and the chunks for the number of dimensions. */
+	ASK("mknod", "late");
+	ASK("set", "late", "h5fs.fill", "1.5");
+	ASK("set", "late", "h5fs.maxshape", "3,4");
+	ASK("set", "late", "h5fs.chunks", "1,2");
+	check_property("late", "h5fs.shape", "0");
+	ASK("set", "late", "h5fs.dtype", "<f8");
+	ASK("set", "late", "h5fs.shape", "1,2");
+	check_property("late", "h5fs.maxshape", "3,4");
+	check_property("late", "h5fs.chunks", "1,2");
+	check_property("late", "h5fs.fill", "1.5");
+	check_bytes("late", reals, sizeof reals);
+	ASK("set", "late", "h5fs.filters", "deflate(1)");
+	check_property("late", "h5fs.filters", "deflate(1)");
+	check_property("late", "h5fs.chunks", "1,2");
+	/* Without dimensions it is one element. */
+	ASK("set", "new", "h5fs.shape", "");
+	check_bytes("new", sevens, 4);
+	/* One with nothing in it, whose chunks stay if only its filters are said. */
+	ASK("mknod", "packed");
+	ASK("set", "packed", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":\"5\",\"chunks\":\"3\"}");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	close_file();
+	open_file(scene.path, true, NULL);
+	ASK("set", "packed", "h5fs.filters", "deflate(1)");
+	check_property("packed", "h5fs.chunks", "3");
+	ASK("set", "packed", "h5fs.fill", "7");
+	check_property("packed", "h5fs.chunks", "3");
+	check_property("packed", "h5fs.filters", "deflate(1)");
+	check_bytes("packed", sevens, sizeof sevens);
+}
+END_TEST
+
 /* ---- what fails ---- */
 
 /* Requests that come before, and the one that fails. */
@@ -610,60 +848,61 @@ struct failing {
 
 #define BACKUP                                                                                               \
 	{                                                                                                    \
-		{"rename", "data", "data~"}, {"mknod", "data"},                                              \
+		{"rename", "data", "data~", .error = 0}, {"mknod", "data", .error = 0},                      \
 		{                                                                                            \
 			"open", "data", .flags = O_WRONLY, .value = "12345678"                               \
 		}                                                                                            \
 	}
 
 static const struct failing failing[] = {
-	{.request = {"mkdir", "group/x"}},
-	{.request = {"mknod", "group/x"}},
+	{.request = {"mkdir", "group/x", .error = 0}},
+	{.request = {"mknod", "group/x", .error = 0}},
 	{.request = {"create", "group/x", .flags = O_RDWR}},
 	{.request = {"create", "group/x", .flags = O_RDONLY}},
 	{.request = {"create", "fixed", .flags = O_RDWR}},
-	{.request = {"unlink", "group/file"}},
-	{.request = {"unlink", "data"}},
-	{.request = {"unlink", "soft"}},
-	{.request = {"rmdir", "empty"}},
-	{.request = {"link", "group/x", "data"}},
-	{.request = {"symlink", "group/x", "../data"}},
-	{.request = {"symlink", "group/x", "file"}},
-	{.request = {"symlink", "group/x", "extlink:other.h5//file"}},
-	{.request = {"rename", "data", "x"}},
-	{.request = {"rename", "data", "group/x"}},
-	{.request = {"rename", "group", "empty/x"}},
-	{.request = {"rename", "data", "fixed"}},
-	{.request = {"rename", "soft", "data"}},
-	{.request = {"rename", "group/sub", "empty"}},
+	{.request = {"unlink", "group/file", .error = 0}},
+	{.request = {"unlink", "data", .error = 0}},
+	{.request = {"unlink", "soft", .error = 0}},
+	{.request = {"rmdir", "empty", .error = 0}},
+	{.request = {"link", "group/x", "data", .error = 0}},
+	{.request = {"symlink", "group/x", "../data", .error = 0}},
+	{.request = {"symlink", "group/x", "file", .error = 0}},
+	{.request = {"symlink", "group/x", "extlink:other.h5//file", .error = 0}},
+	{.request = {"rename", "data", "x", .error = 0}},
+	{.request = {"rename", "data", "group/x", .error = 0}},
+	{.request = {"rename", "group", "empty/x", .error = 0}},
+	{.request = {"rename", "data", "fixed", .error = 0}},
+	{.request = {"rename", "soft", "data", .error = 0}},
+	{.request = {"rename", "group/sub", "empty", .error = 0}},
 	{.request = {"rename", "data", "group/file", .flags = EXCHANGE}},
 	{.request = {"rename", "soft", "group", .flags = EXCHANGE}},
 	{.before = {{"open", "new", .flags = O_WRONLY, .value = "12345678"}},
-	 .request = {"rename", "new", "data"}},
-	{.before = {{"mknod", ".h5fs~"}}, .request = {"unlink", ".h5fs~"}},
-	{.before = BACKUP, .request = {"unlink", "data~"}},
-	{.request = {"set", "data", "user.new", "5"}},
-	{.request = {"set", "data", "user.new", "words"}},
-	{.request = {"set", "data", "user.new", "[1,2,3]"}},
-	{.request = {"set", "data", "user.number", "7"}},
-	{.request = {"set", "data", "user.text", "other words"}},
+	 .request = {"rename", "new", "data", .error = 0}},
+	{.before = {{"mknod", ".h5fs~", .error = 0}}, .request = {"unlink", ".h5fs~", .error = 0}},
+	{.before = BACKUP, .request = {"unlink", "data~", .error = 0}},
+	{.request = {"set", "data", "user.new", "5", .error = 0}},
+	{.request = {"set", "data", "user.new", "words", .error = 0}},
+	{.request = {"set", "data", "user.new", "[1,2,3]", .error = 0}},
+	{.request = {"set", "data", "user.number", "7", .error = 0}},
+	{.request = {"set", "data", "user.text", "other words", .error = 0}},
 	{.request = {"set", "data", "h5fs.raw.new", "x", .error = -ENODATA}},
-	{.request = {"set", "data", "h5fs.type.number", "<f8"}},
-	{.request = {"set", "data", "h5fs.type.new", "(3,)<f8"}},
-	{.request = {"remove", "data", "user.number"}},
-	{.request = {"set", "data", "h5fs.comment", "words"}},
-	{.before = {{"set", "data", "h5fs.comment", "some"}},
-	 .request = {"set", "data", "h5fs.comment", "words"}},
-	{.request = {"set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":5,\"fill\":\"7\"}"}},
-	{.request = {"set", "declared", "h5fs.fill", "7"}},
-	{.request = {"set", "declared", "h5fs.shape", "3,4"}},
-	{.request = {"set", "data", "h5fs.shape", "5"}},
-	{.request = {"set", "data", "h5fs.shape", "9"}},
+	{.request = {"set", "data", "h5fs.type.number", "<f8", .error = 0}},
+	{.request = {"set", "data", "h5fs.type.new", "(3,)<f8", .error = 0}},
+	{.request = {"remove", "data", "user.number", .error = 0}},
+	{.request = {"set", "data", "h5fs.comment", "words", .error = 0}},
+	{.before = {{"set", "data", "h5fs.comment", "some", .error = 0}},
+	 .request = {"set", "data", "h5fs.comment", "words", .error = 0}},
+	{.request = {"set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":5,\"fill\":\"7\"}",
+		     .error = 0}},
+	{.request = {"set", "declared", "h5fs.fill", "7", .error = 0}},
+	{.request = {"set", "declared", "h5fs.shape", "3,4", .error = 0}},
+	{.request = {"set", "data", "h5fs.shape", "5", .error = 0}},
+	{.request = {"set", "data", "h5fs.shape", "9", .error = 0}},
 	{.request = {"open", "fixed", .flags = O_WRONLY | O_TRUNC, .value = "123456781234567812345678"}},
 	{.request = {"open", "data", .flags = O_WRONLY | O_TRUNC}},
 	{.request = {"truncate", "data", .size = 4}},
 	{.request = {"truncate", "data", .size = 40}},
-	{.request = {"unlink", ".h5fs/attrs/data/text"}},
+	{.request = {"unlink", ".h5fs/attrs/data/text", .error = 0}},
 	{.request = {"create", ".h5fs/attrs/data/new", .flags = O_WRONLY, .value = "some words\n"}},
 	{.request = {"open", ".h5fs/attrs/data/text", .flags = O_WRONLY | O_TRUNC, .value = "some words\n"}},
 	{.request = {"create", ".h5fs/npy/new.npy", .flags = O_WRONLY, .value = npy, .size = sizeof npy}},
@@ -671,8 +910,8 @@ static const struct failing failing[] = {
 		     .size = sizeof npy}},
 	{.request = {"open", ".h5fs/npy/fixed.npy", .flags = O_WRONLY | O_TRUNC, .value = npy,
 		     .size = sizeof npy}},
-	{.request = {"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy"}},
-	{.request = {"rename", ".h5fs/npy/fixed.npy", ".h5fs/npy/data.npy"}},
+	{.request = {"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy", .error = 0}},
+	{.request = {"rename", ".h5fs/npy/fixed.npy", ".h5fs/npy/data.npy", .error = 0}},
 };
 
 static char pristine[512];
@@ -772,10 +1011,11 @@ static uint64_t size_of(const char *path)
  * is done or not, no name is left that it has made. False: there are not so many allocations. */
 static bool exchange_and_fail(unsigned long n)
 {
-	static const struct failing declared = {.before = {{"mknod", "packed"},
+	static const struct failing declared = {.before = {{"mknod", "packed", .error = 0},
 							   {"set", "packed", "h5fs.info",
 							    "{\"dtype\":\"u1\",\"shape\":\"4000\",\"chunks\":"
-							    "\"1000\",\"filters\":\"deflate(1)\"}"}}};
+							    "\"1000\",\"filters\":\"deflate(1)\"}",
+							    .error = 0}}};
 	struct h5_node *root, *packed;
 	struct h5_handle *handle;
 	uint64_t stale;
@@ -818,9 +1058,16 @@ END_TEST
 
 int main(void)
 {
-	const struct unit_test tests[] = {{contents, 1}, {refusals, 1},
-					  {limits, 1},	 {arrays_of_other_sizes, 1},
-					  {failures, 2}, {exchanges_while_others_are_lost, 1}};
+	const struct unit_test tests[] = {{contents, 1},
+					  {refusals, 1},
+					  {limits, 1},
+					  {arrays_of_other_sizes, 1},
+					  {mounts_for_reading, 1},
+					  {mounts_of_groups, 1},
+					  {symlinks_in_directories_with_cut_names, 1},
+					  {declarations, 1},
+					  {failures, 2},
+					  {exchanges_while_others_are_lost, 1}};
 
 	return unit_run("requests", begin, end, tests, sizeof tests / sizeof *tests);
 }
