@@ -73,6 +73,7 @@ UNIT_TESTS = \
 	tests/unit/check_members \
 	tests/unit/check_memory \
 	tests/unit/check_message_encode \
+	tests/unit/check_mount_tables \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
 	tests/unit/check_new_file \
@@ -100,6 +101,7 @@ UNIT_TESTS = \
 	tests/unit/check_remote_link \
 	tests/unit/check_remote_plan \
 	tests/unit/check_replacement \
+	tests/unit/check_request_faults \
 	tests/unit/check_requests \
 	tests/unit/check_room \
 	tests/unit/check_selection \
@@ -253,8 +255,14 @@ tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
 tests_unit_check_identity_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_node_number_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_requests_SOURCES = tests/unit/check_requests.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(fault_alloc) $(vfs_scene)
+request_scene = tests/lib/request_scene.c tests/lib/request_scene.h tests/lib/fault_call.c tests/lib/fault_call.h \
+	tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_requests_SOURCES = tests/unit/check_requests.c $(request_scene)
 tests_unit_check_requests_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_request_faults_SOURCES = tests/unit/check_request_faults.c $(request_scene)
+tests_unit_check_request_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_mount_tables_SOURCES = tests/unit/check_mount_tables.c $(request_scene)
+tests_unit_check_mount_tables_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)

@@ -1,0 +1,523 @@
+/* What requests leave in the tables of a mount, how large these become, and what a mount tells of itself. */
+#include "base/error.h"
+#include "change/object_header_create.h"
+#include "fault_alloc.h"
+#include "object/group_write.h"
+#include "request_scene.h"
+#include "vfs/growth.h"
+#include "vfs/names.h"
+#include "vfs/node_number.h"
+#include "vfs/objects.h"
+#include "vfs/open_file.h"
+#include "vfs/pending.h"
+#include "vfs/private.h"
+#include "vfs/times.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 16 }; /* of what the tables remember */
+
+static unsigned logged;
+
+static void __attribute__((format(printf, 1, 2))) count_line(const char *format, ...)
+{
+	(void)format;
+	logged++;
+}
+
+/* ---- times ---- */
+
+static void check_time(const char *path, time_t seconds, long nanoseconds)
+{
+	struct h5_node *node = request_find(path);
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	ck_assert_int_eq(st.st_ctim.tv_sec, seconds);
+	ck_assert_int_eq(st.st_ctim.tv_nsec, nanoseconds);
+	request_forget(node);
+}
+
+/* A change has a later time than the one before, though the clock has gone back. */
+START_TEST(times_go_on)
+{
+	const time_t later = 4102444800; /* the year 2100 */
+
+	scene.vfs->changed = (struct timespec){later, 5};
+	ASK("set", "data", "user.number", "6");
+	check_time("data", later, 6);
+	scene.vfs->changed = (struct timespec){later, 999999998};
+	ASK("set", "fixed", "user.number", "6");
+	check_time("fixed", later, 999999999);
+	ASK("set", "data", "user.number", "7");
+	check_time("data", later + 1, 0);
+	check_time("fixed", later, 999999999);
+}
+END_TEST
+
+static struct h5_changed changed_at(time_t seconds)
+{
+	return (struct h5_changed){{seconds, 1}, {seconds, 2}};
+}
+
+static void check_taken(struct h5_vfs *vfs, uint64_t address, time_t contents, time_t any)
+{
+	const struct h5_changed changed = h5_times_take(vfs, address);
+
+	ck_assert_int_eq(changed.contents.tv_sec, contents);
+	ck_assert_int_eq(changed.any.tv_sec, any);
+}
+
+/* Of objects that no node shows, so many times are kept. What is forgotten was not later than the last of
+ * them. */
+START_TEST(times_that_are_kept)
+{
+	static struct h5_vfs vfs;
+	struct h5_changed changed;
+
+	for (unsigned i = 1; i <= MOST; i++) {
+		changed = changed_at(i);
+		h5_times_keep(&vfs, i, &changed);
+	}
+	check_taken(&vfs, MOST + 1, 0, 0);
+	changed = changed_at(7);
+	h5_times_keep(&vfs, MOST + 1, &changed);
+	check_taken(&vfs, 1, 1, 1);
+	check_taken(&vfs, MOST + 2, 1, 1);
+	check_taken(&vfs, 2, 2, 2);
+	check_taken(&vfs, 2, 1, 1);
+	check_taken(&vfs, MOST + 1, 7, 7);
+	changed = changed_at(0);
+	h5_times_keep(&vfs, 3, &changed); /* it was not changed */
+	check_taken(&vfs, 3, 3, 3);
+	/* If memory is short, too. */
+	changed = changed_at(9);
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	h5_times_keep(&vfs, MOST + 3, &changed);
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+	check_taken(&vfs, MOST + 3, 9, 9);
+	check_taken(&vfs, 4, 4, 4);
+	h5_times_free(&vfs);
+	ck_assert_ptr_null(vfs.kept_times);
+}
+END_TEST
+
+/* ---- addresses that are used again ---- */
+
+START_TEST(lives)
+{
+	struct h5_vfs *vfs = scene.vfs;
+
+	for (uint64_t i = 1; i <= MOST; i++)
+		ck_assert(!h5_objects_unname(vfs, i << 32));
+	ck_assert_uint_eq(h5_objects_life(vfs, UINT64_C(1) << 32), 1);
+	ck_assert_uint_eq(h5_objects_life(vfs, 1), 0);
+	ck_assert(!h5_objects_unname(vfs, UINT64_C(1) << 32));
+	ck_assert_uint_eq(h5_objects_life(vfs, UINT64_C(1) << 32), 2);
+	ck_assert_uint_eq(h5_objects_life(vfs, (uint64_t)MOST << 32), 1);
+	/* One too many: all get other lives. */
+	ck_assert(!h5_objects_unname(vfs, 1));
+	ck_assert_uint_eq(h5_objects_life(vfs, 1), UINT64_C(1) << 32);
+	ck_assert_uint_eq(h5_objects_life(vfs, UINT64_C(1) << 32), UINT64_C(1) << 32);
+	ck_assert(!h5_objects_unname(vfs, 1));
+	ck_assert_uint_eq(h5_objects_life(vfs, 1), (UINT64_C(1) << 32) + 1);
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	ck_assert(!h5_objects_unname(vfs, 2));
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+	ck_assert_uint_eq(h5_objects_life(vfs, 1), UINT64_C(2) << 32);
+	ck_assert_uint_eq(h5_objects_life(vfs, 2), UINT64_C(2) << 32);
+}
+END_TEST
+
+/* ---- nodes that were forgotten ---- */
+
+static int find_way(uint64_t id, const char *name)
+{
+	struct h5_step *steps;
+	struct h5_node *from;
+	int rc = h5_node_find_way(scene.vfs, id, &steps, &from);
+
+	if (!rc) {
+		ck_assert_ptr_eq(from, scene.vfs->root);
+		ck_assert_str_eq(steps->name, name);
+		ck_assert_ptr_null(steps->next);
+	}
+	h5_steps_free(steps);
+	return rc;
+}
+
+START_TEST(numbers_that_are_remembered)
+{
+	struct h5_node node = {.name = "first", .from = H5_ROOT_ID};
+	const uint64_t hashed = UINT64_C(1) << 63;
+
+	for (uint64_t i = 1; i <= MOST; i++) {
+		node.id = hashed | i;
+		h5_number_remember(scene.vfs, &node);
+		node.name = "another";
+	}
+	ck_assert_int_eq(find_way(hashed | 1, "first"), 0);
+	ck_assert_int_eq(find_way(hashed | MOST, "another"), 0);
+	/* It is not the oldest any more. */
+	node.id = hashed | 1;
+	node.name = "again";
+	h5_number_remember(scene.vfs, &node);
+	ck_assert_int_eq(find_way(hashed | 2, "another"), 0);
+	node.id = hashed | (MOST + 1);
+	h5_number_remember(scene.vfs, &node);
+	ck_assert_int_eq(find_way(hashed | 2, ""), -ESTALE);
+	ck_assert_int_eq(find_way(hashed | 3, "another"), 0);
+	ck_assert_int_eq(find_way(hashed | 1, "again"), 0);
+	/* What no name leads to is not remembered. */
+	node.id = hashed | (MOST + 2);
+	node.is_detached = true;
+	h5_number_remember(scene.vfs, &node);
+	ck_assert_int_eq(find_way(node.id, ""), -ESTALE);
+	node.is_detached = false;
+	node.name = NULL;
+	h5_number_remember(scene.vfs, &node);
+	ck_assert_int_eq(find_way(node.id, ""), -ESTALE);
+	/* Without memory it is not known. */
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	ck_assert_int_eq(find_way(hashed | 3, ""), -ENOMEM);
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+}
+END_TEST
+
+/* So many names change in one transaction. */
+START_TEST(names_that_are_noted)
+{
+	scene.vfs->changed_count = MOST - 1;
+	ASK("mkdir", "x");
+	ck_assert_uint_eq(scene.vfs->changed_count, MOST);
+	ASK("mkdir", "y");
+	ck_assert_uint_eq(scene.vfs->changed_count, 1);
+}
+END_TEST
+
+/* ---- sizes that the kernel is told ---- */
+
+START_TEST(sizes_that_grow)
+{
+	struct h5_node *node = request_find("data");
+	struct h5_handle *handle, *other;
+
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 100, 200, false), H5_NOT_STALE);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY, &handle));
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 100, 200, false), H5_NOT_STALE);
+	h5_vfs_close_file(handle);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), UINT64_MAX);
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 100, 200, true), 100);
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), 100);
+	/* It has grown twice before the kernel has dropped its pages. */
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 300, 50, false), 50);
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), 100);
+	h5_vfs_tell_size(scene.vfs, node);
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), 100);
+	h5_vfs_tell_size(scene.vfs, node);
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), UINT64_MAX);
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 300, 400, false), 300);
+	ck_assert_uint_eq(h5_vfs_size_limit(scene.vfs, node), 300);
+	h5_vfs_tell_size(scene.vfs, node);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDWR, &other));
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 100, 200, true), H5_NOT_STALE);
+	h5_vfs_close_file(other);
+	ck_assert_uint_eq(h5_growth_hide(scene.vfs, node, 100, 200, true), 100);
+	h5_vfs_tell_size(scene.vfs, node);
+	h5_vfs_close_file(handle);
+	request_forget(node);
+}
+END_TEST
+
+/* ---- new files whose names a commit leaves out ---- */
+
+/* Another one has the name when it should come back, which nothing but a damaged file does: the new file has
+ * lost its name, and goes when it is closed. */
+START_TEST(a_name_that_cannot_come_back)
+{
+	struct h5_node *group = request_find("group");
+	struct h5_link link = {.type = H5_LINK_HARD, .name = "new", .name_size = 3};
+	struct h5_file *file = scene.vfs->file;
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	struct stat st;
+	uint64_t stale;
+	size_t written;
+
+	scene.vfs->options.log = count_line;
+	link.address = request_address("data");
+	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_uint_eq(logged, 0);
+	h5_lock_to_write(scene.vfs);
+	scene.vfs->around.before(scene.vfs->around.arg);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, group->entity.address, &link)));
+	scene.vfs->around.after(scene.vfs->around.arg, false);
+	h5_unlock(scene.vfs);
+	ck_assert_uint_eq(logged, 1);
+	ck_assert_ptr_null(scene.vfs->pending);
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, entry.node, &st));
+	ck_assert_uint_eq(st.st_nlink, 0);
+	request_check_bytes("group/new", request_elements, sizeof request_elements);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	ck_assert_ptr_nonnull(scene.vfs->unused);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_remove(file, group->entity.address, "new", 3)));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_ptr_null(scene.vfs->unused);
+	ck_assert_uint_eq(logged, 1);
+	request_forget(group);
+}
+END_TEST
+
+/* ---- open files ---- */
+
+static struct h5_handle *open_at(const char *path, int flags)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_handle *handle;
+
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, flags, &handle));
+	request_forget(node);
+	return handle;
+}
+
+static void write_at(struct h5_handle *handle, uint64_t offset, const char *text, enum h5_write_where where)
+{
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_write(handle, offset, text, strlen(text), where, &written, &stale));
+	ck_assert_uint_eq(written, strlen(text));
+}
+
+static void check_read(struct h5_handle *handle, const char *expected)
+{
+	char bytes[64];
+	size_t got;
+
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_uint_eq(got, strlen(expected));
+	ck_assert(!memcmp(bytes, expected, got));
+}
+
+static void check_seek(struct h5_handle *handle, uint64_t offset, bool hole, int rc, uint64_t expected)
+{
+	uint64_t found;
+
+	ck_assert_int_eq(h5_vfs_seek(handle, offset, hole, &found), rc);
+	if (!rc)
+		ck_assert_uint_eq(found, expected);
+}
+
+/* A dataset that keeps its size gets new contents, which are whole when it is closed. Bytes of mapped pages
+ * are only those that the file has. */
+START_TEST(new_contents)
+{
+	struct h5_handle *handle = open_at("fixed", O_RDWR | O_TRUNC);
+
+	write_at(handle, 0, "12345678", H5_WRITE_INSIDE);
+	check_read(handle, "");
+	write_at(handle, 0, "abcdefgh", H5_WRITE_AT);
+	write_at(handle, 4, "ABCDEFGH", H5_WRITE_INSIDE);
+	write_at(handle, 8, "ABCDEFGH", H5_WRITE_INSIDE);
+	check_read(handle, "abcdABCD");
+	write_at(handle, 1, "ijkl", H5_WRITE_APPEND);
+	check_read(handle, "abcdABCDijkl");
+	write_at(handle, 6, "xy", H5_WRITE_INSIDE);
+	check_read(handle, "abcdABxyijkl");
+	check_seek(handle, 3, false, 0, 3);
+	check_seek(handle, 3, true, 0, 12);
+	check_seek(handle, 12, false, -ENXIO, 0);
+	check_seek(handle, 12, true, -ENXIO, 0);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4),
+			 -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_flush(handle), -EINVAL);
+	request_check_bytes("fixed", request_elements, sizeof request_elements);
+	write_at(handle, 12, "mnopqrstuvwx", H5_WRITE_AT);
+	SUCCEEDS(h5_vfs_flush(handle));
+	request_check_bytes("fixed", "abcdABxyijklmnopqrstuvwx", 24);
+	/* From now on it writes what is there. */
+	write_at(handle, 22, "1234", H5_WRITE_INSIDE);
+	write_at(handle, 24, "1234", H5_WRITE_INSIDE);
+	h5_vfs_close_file(handle);
+	request_check_bytes("fixed", "abcdABxyijklmnopqrstuv12", 24);
+}
+END_TEST
+
+START_TEST(mapped_pages_and_holes)
+{
+	const int punches = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct h5_handle *handle = open_at("data", O_RDWR);
+	char expected[24];
+
+	memcpy(expected, request_elements, 24);
+	write_at(handle, 20, "12345678", H5_WRITE_INSIDE);
+	memcpy(expected + 20, "1234", 4);
+	request_check_bytes("data", expected, 24);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE, 0, 4), -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, 0, 0, 4), -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 24, 4), 0);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 23, UINT64_MAX), 0);
+	expected[23] = 0;
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 4, 2), 0);
+	memset(expected + 4, 0, 2);
+	request_check_bytes("data", expected, 24);
+	h5_vfs_close_file(handle);
+}
+END_TEST
+
+/* Without O_EXCL, what another request has made meanwhile is opened. */
+START_TEST(files_that_are_there)
+{
+	static const char *const paths[][2] = {{"", "data"}, {".h5fs/npy", "data.npy"}};
+	const uint64_t before = request_digest();
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_node *directory = request_find(paths[i][0]), *node;
+		struct h5_handle *handle;
+		struct h5_vfs_entry entry;
+		char path[64];
+
+		SUCCEEDS(h5_vfs_create(scene.vfs, directory, paths[i][1], O_WRONLY, &entry, &handle));
+		snprintf(path, sizeof path, "%s%s%s", paths[i][0], i ? "/" : "", paths[i][1]);
+		node = request_find(path);
+		ck_assert_ptr_eq(node, entry.node);
+		ck_assert_ptr_eq(h5_vfs_handle_node(handle), node);
+		request_forget(node);
+		h5_vfs_close_file(handle);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		request_forget(directory);
+	}
+	ck_assert_uint_eq(request_digest(), before);
+}
+END_TEST
+
+/* ---- objects ---- */
+
+/* An object of no kind that is known is damaged; requests that change objects say so. */
+START_TEST(an_object_of_no_kind)
+{
+	const struct h5_new_message comment = {.type = H5_MSG_COMMENT, .body = "odd", .size = 4};
+	struct h5_link link = {.type = H5_LINK_HARD, .name = "odd", .name_size = 3};
+	struct h5_file *file = scene.vfs->file;
+	static const struct request refused[] = {
+		{"set", "odd", "h5fs.shape", "4", .error = -EUCLEAN},
+		{"link", "x", "odd", .error = -EUCLEAN},
+		{"truncate", "odd", .size = 4, .error = -EUCLEAN},
+		{"open", "odd", .flags = O_WRONLY, .error = -EUCLEAN},
+		{"open", "odd", .flags = O_RDONLY, .error = -EUCLEAN},
+	};
+
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file,
+			     h5_header_create(file, &comment, 1, &(struct h5_new_header){0}, &link.address)));
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, h5_file_superblock(file)->root, &link)));
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		ck_assert_msg(request_ask(&refused[i]) == refused[i].error, "%s %s: %s", refused[i].what,
+			      refused[i].path, h5_error_last()->text);
+	ck_assert_int_eq(h5_vfs_check_object(file, h5_file_superblock(file)->root), 0);
+	ck_assert_int_eq(h5_vfs_check_object(file, request_address("data")), 0);
+	ck_assert_int_eq(h5_vfs_check_object(file, 3), -EUCLEAN);
+}
+END_TEST
+
+/* ---- lists of attributes ---- */
+
+static size_t list(const char *path)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf names;
+	size_t n;
+
+	h5_buf_init(&names, 1 << 17);
+	SUCCEEDS(h5_vfs_listxattr(scene.vfs, node, &names));
+	n = names.size;
+	h5_buf_release(&names);
+	request_forget(node);
+	return n;
+}
+
+static size_t get(const char *path, const char *name, char value[64])
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf buf;
+	size_t n;
+
+	h5_buf_init(&buf, 64);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &buf));
+	n = buf.size;
+	memcpy(value, buf.data, n);
+	value[n] = 0;
+	h5_buf_release(&buf);
+	request_forget(node);
+	return n;
+}
+
+/* A list has no more than 65,535 bytes. */
+START_TEST(the_longest_list)
+{
+	struct h5_node *node = request_find("new");
+	char name[300], value[65];
+
+	for (unsigned i = 0; i < 256; i++) {
+		snprintf(name, sizeof name, "user.%03u%0*d", i, i < 255 ? 247 : 246, 0);
+		SUCCEEDS(h5_vfs_setxattr(scene.vfs, node, name, "5", 1, 0));
+	}
+	ck_assert_uint_eq(list("new"), 65535);
+	get("new", "h5fs.unlisted", value);
+	ck_assert_str_eq(value, "0");
+	SUCCEEDS(h5_vfs_setxattr(scene.vfs, node, "user.z", "7", 1, 0));
+	ck_assert_uint_eq(list("new"), 65535);
+	get("new", "h5fs.unlisted", value);
+	ck_assert_str_eq(value, "1");
+	get("new", "user.z", value);
+	ck_assert_str_eq(value, "7");
+	request_forget(node);
+}
+END_TEST
+
+/* ---- the file system ---- */
+
+START_TEST(blocks)
+{
+	struct statvfs st, below;
+	struct stat file;
+	int fd;
+
+	ck_assert_int_eq(h5_vfs_statfs(scene.vfs, &st), -EBADF);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	fd = open(scratch_folder(), O_RDONLY | O_DIRECTORY);
+	scene.vfs->options.file_fd = fd;
+	SUCCEEDS(h5_vfs_statfs(scene.vfs, &st));
+	ck_assert_int_eq(fstatvfs(fd, &below), 0);
+	ck_assert_int_eq(stat(scene.path, &file), 0);
+	ck_assert_uint_eq(st.f_bsize, 1 << 17);
+	ck_assert_uint_eq(st.f_frsize, 512);
+	ck_assert_uint_eq(st.f_namemax, 255);
+	ck_assert_uint_eq(st.f_blocks - st.f_bfree, ((uint64_t)file.st_size + 511) / 512);
+	ck_assert(st.f_bfree >= st.f_bavail && st.f_bfree % (below.f_frsize / 512) == 0);
+	close(fd);
+}
+END_TEST
+
+UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_that_are_kept, lives,
+		 numbers_that_are_remembered, names_that_are_noted, sizes_that_grow,
+		 a_name_that_cannot_come_back, new_contents, mapped_pages_and_holes, files_that_are_there,
+		 an_object_of_no_kind, the_longest_list, blocks)
