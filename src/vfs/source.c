@@ -141,8 +141,14 @@ static int name_dataset(struct h5_source *source, const struct h5_node *director
 static int name_attribute(struct h5_source *source, const struct h5_node *directory, const char *text,
 			  struct h5_entity *entity)
 {
+	struct h5_entity there = {0};
 	int rc = h5_views_attribute_name(directory, text, &source->attribute);
 
+	if (!rc) {
+		rc = h5_lookup_name(source->vfs, directory, text, &there);
+		h5_entity_release(&there);
+		rc = !rc ? -EEXIST : rc == -ENOENT ? 0 : rc;
+	}
 	if (!rc && !(entity->target = strdup(source->attribute)))
 		rc = -ENOMEM;
 	entity->address = directory->entity.address;

@@ -385,10 +385,11 @@ END_TEST
 /* Without O_EXCL, what another request has made meanwhile is opened. */
 START_TEST(files_that_are_there)
 {
-	static const char *const paths[][2] = {{"", "data"}, {".h5fs/npy", "data.npy"}};
+	static const char *const paths[][2] = {
+		{"", "data"}, {".h5fs/npy", "data.npy"}, {".h5fs/attrs/data", "text"}};
 	const uint64_t before = request_digest();
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		struct h5_node *directory = request_find(paths[i][0]), *node;
 		struct h5_handle *handle;
 		struct h5_vfs_entry entry;

@@ -54,6 +54,7 @@ static const struct request refused[] = {
 	{"create", "group", .flags = O_WRONLY, .error = -EISDIR},
 	{"create", "outside/file", .flags = O_WRONLY | O_EXCL, .error = -EROFS},
 	{"create", ".h5fs/npy/data.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
+	{"create", ".h5fs/attrs/data/text", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
 	{"create", ".h5fs/npy/group.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
 	{"create", ".h5fs/npy/outside.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST},
 	{"create", ".h5fs/npy/x.txt", .flags = O_WRONLY, .error = -EINVAL},
