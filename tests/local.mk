@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
 	tests/unit/check_filter_list \
+	tests/unit/check_formats \
 	tests/unit/check_family \
 	tests/unit/check_family_open \
 	tests/unit/check_fetcher \
