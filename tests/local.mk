@@ -10,6 +10,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree1_write \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
+	tests/unit/check_boxes \
 	tests/unit/check_bucket \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
@@ -106,6 +107,7 @@ UNIT_TESTS = \
 	tests/unit/check_requests \
 	tests/unit/check_room \
 	tests/unit/check_selection \
+	tests/unit/check_selection_walk \
 	tests/unit/check_sequence \
 	tests/unit/check_shape \
 	tests/unit/check_space \
@@ -250,6 +252,8 @@ tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(scratch)
 tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c $(fault_alloc)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)
+tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
