@@ -62,6 +62,7 @@ UNIT_TESTS = \
 	tests/unit/check_identity \
 	tests/unit/check_index_damage_write \
 	tests/unit/check_index_read_faults \
+	tests/unit/check_index_formats \
 	tests/unit/check_intake \
 	tests/unit/check_journal \
 	tests/unit/check_journal_names \
@@ -130,6 +131,7 @@ UNIT_TESTS = \
 	tests/unit/crash_replay
 
 EXTRA_DIST += tests/lib/bytes.h tests/lib/edge.h tests/lib/fault_step.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
+EXTRA_DIST += tests/lib/bytes.h tests/lib/examples.h tests/lib/fault_step.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
 # Folders of their own, with files whose calls are recorded and fail.
 scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h \
 	tests/lib/python_runner.c tests/lib/python_runner.h
