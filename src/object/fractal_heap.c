@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/seen.h"
 #include "object/file_space.h"
 #include "object/fractal_heap_private.h"
 #include "store/block.h"
@@ -457,7 +456,6 @@ struct heap_check {
 	struct h5_file *file;
 	const struct h5_fractal_heap *heap;
 	struct h5_damage *damage;
-	struct h5_seen seen; /* indirect blocks: none of a damaged heap is walked twice */
 };
 
 static int check_direct(struct heap_check *check, const struct h5_heap_request *request)
@@ -485,17 +483,13 @@ static int check_entry(struct heap_check *check, const struct h5_heap_request *r
 	return next.rows ? check_indirect(check, &next) : check_direct(check, &next);
 }
 
+/* None is walked twice, since each says where in the heap it belongs. */
 static int check_indirect(struct heap_check *check, const struct h5_heap_request *request)
 {
 	const struct h5_heap_indirect *block;
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
-	if (!rc)
-		rc = h5_seen_add(&check->seen, request->entry.address);
-	if (rc == -EEXIST)
-		rc = h5_fail(-EUCLEAN, request->entry.address,
-			     "fractal heap: one indirect block in two places");
 	if (!rc)
 		rc = h5_heap_indirect_get(check->file, request, &ref, &block);
 	if (rc)
@@ -558,7 +552,6 @@ int h5_fractal_heap_check(struct h5_file *file, uint64_t address, struct h5_dama
 		rc = check_huge(&check);
 	if (!rc && check.heap->free_space != H5_UNDEF)
 		rc = h5_free_space_check(file, check.heap->free_space, damage);
-	h5_seen_release(&check.seen);
 	h5_file_put(file, ref);
 	return rc;
 }
