@@ -11,12 +11,12 @@
 
 /* ---- one field or ID that no writer makes ---- */
 
-enum { FRHP_SIZE = 146, FSHD_SIZE = 82, LEAF_SIZE = 34, ID_SIZE = 8 };
+enum { FRHP_SIZE = 146, FSHD_SIZE = 82, LEAF_SIZE = 34, BTHD_SIZE = 38, ID_SIZE = 8 };
 
 /* What the heap has, beside an object of 100 bytes. */
 enum objects { JUST_ONE, FIVE_BLOCKS, DEEP, HUGE_ONE, NONE };
 
-enum which { HEADER, MANAGER, HUGE_LEAF };
+enum which { HEADER, MANAGER, HUGE_LEAF, HUGE_TREE };
 
 enum request { INSERT, REPLACE, REMOVE, FREE, GET };
 
@@ -97,7 +97,14 @@ static const struct bad_heap bad_heaps[] = {
 	 FIELD({MANAGER, 54, 8, UINT64_C(1) << 40}), FREE},
 	{"free-space manager: a section list of", -EUCLEAN, JUST_ONE, FIELD({MANAGER, 54, 8, UINT64_MAX - 1}),
 	 FREE},
+	{"", 0, JUST_ONE, FIELD({MANAGER, 54, 8, UINT64_MAX}), INSERT, 90},
+	{"", 0, JUST_ONE, FIELD({MANAGER, 54, 8, UINT64_MAX}), FREE},
 	/* huge objects */
+	{"fractal heap: records of 25 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_TREE, 10, 2, 25}), REMOVE,
+	 HUGE(1)},
+	{"fractal heap: records of 25 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_TREE, 10, 2, 25}), FREE},
+	{"fractal heap: records of 25 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_TREE, 10, 2, 25}), GET,
+	 HUGE(1)},
 	{"fractal heap: no such huge object", -EUCLEAN, HUGE_ONE, .request = REMOVE, HUGE(2)},
 	{"fractal heap: no such huge object", -EUCLEAN, HUGE_ONE, .request = REPLACE, 6000, HUGE(0)},
 	{"fractal heap: a huge object of 0 bytes", -EUCLEAN, HUGE_ONE, FIELD({HUGE_LEAF, 14, 8, 0}), REMOVE,
@@ -109,6 +116,8 @@ static const struct bad_heap bad_heaps[] = {
 	 FIELD({HUGE_LEAF, 6, 8, UINT64_MAX - 4999}), REMOVE, HUGE(1)},
 	{"fractal heap: a huge object of 5000 bytes", -EUCLEAN, HUGE_ONE,
 	 FIELD({HUGE_LEAF, 6, 8, UINT64_MAX - 4999}), FREE},
+	{"fractal heap: a huge object of 5000 bytes", -EUCLEAN, HUGE_ONE,
+	 FIELD({HUGE_LEAF, 6, 8, UINT64_C(1) << 40}), FREE},
 	{"fractal heap: an object of", -ENOTSUP, HUGE_ONE, FIELD({HUGE_LEAF, 14, 8, UINT64_C(1) << 40}), GET,
 	 HUGE(1)},
 	{"fractal heap: it has no more keys", -ENOTSUP, HUGE_ONE, FIELD({HEADER, 14, 8, KEYS}), INSERT, 5000},
@@ -197,10 +206,11 @@ static uint64_t heap_huge_leaf(struct heap *h)
 /* Changes a field in a block of the heap, whose last bytes are the checksum. */
 static void heap_patch(struct heap *h, enum which which, unsigned field, unsigned width, uint64_t value)
 {
-	static const size_t sizes[] = {FRHP_SIZE, FSHD_SIZE, LEAF_SIZE};
-	uint64_t at = which == HEADER	 ? h->address
-		      : which == MANAGER ? heap_number(h, h->address + 38)
-					 : heap_huge_leaf(h);
+	static const size_t sizes[] = {FRHP_SIZE, FSHD_SIZE, LEAF_SIZE, BTHD_SIZE};
+	uint64_t at = which == HEADER	   ? h->address
+		      : which == MANAGER   ? heap_number(h, h->address + 38)
+		      : which == HUGE_TREE ? heap_number(h, h->address + 22)
+					   : heap_huge_leaf(h);
 	size_t n = sizes[which];
 	uint8_t bytes[FRHP_SIZE];
 
@@ -401,5 +411,194 @@ START_TEST(a_heap_with_filters)
 }
 END_TEST
 
+/* Changes the address in an entry of the root, an indirect block. */
+static void heap_patch_root(struct heap *h, unsigned rows, unsigned entry, uint64_t value)
+{
+	enum { HEAD = 5 + 8 + 5 };
+	uint64_t at = heap_number(h, h->address + 132);
+	size_t n = HEAD + (size_t)rows * 4 * 8 + 4;
+	uint8_t bytes[1024];
+
+	ck_assert_uint_le(n, sizeof bytes);
+	SUCCEEDS(h5_file_read(h->file, at, bytes, n));
+	ck_assert_mem_eq(bytes, "FHIB", 4);
+	h5_uint_to(bytes + HEAD + 8 * entry, value, 8);
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(h->file, at, bytes, n, H5_STAGE_HEAP));
+	h5_tx_forget(h->file, at);
+}
+
+static int count_extent(void *arg, uint64_t address, uint64_t n)
+{
+	uint64_t *count = arg;
+
+	(void)address;
+	(void)n;
+	++*count;
+	return 0;
+}
+
+/* The root leads twice to one block: the second time it is not taken for the block that belongs there,
+ * whether it is cached or not; and its bytes are not given up twice. */
+START_TEST(a_block_in_two_places)
+{
+	static const uint8_t first[ID_SIZE] = {0, 18, 0, 0, 0, 0, 100},
+			     second[ID_SIZE] = {0, 18, 2, 0, 0, 0, 100};
+	uint64_t block, extents = 0;
+	struct h5_damage damage = {0};
+	struct h5_heap_object object;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	heap_fill(&h, FIVE_BLOCKS);
+	ck_assert_uint_eq(heap_number(&h, h.address + 140) & 0xffff, 2);
+	SUCCEEDS(h5_fractal_heap_get(h.file, h.address, second, ID_SIZE, &object));
+	h5_heap_object_release(&object);
+	block = heap_number(&h, heap_number(&h, h.address + 132) + 18);
+	heap_patch_root(&h, 2, 1, block);
+	SUCCEEDS(h5_fractal_heap_get(h.file, h.address, first, ID_SIZE, &object));
+	ck_assert_mem_eq(object.data, object_of(100), 100);
+	h5_heap_object_release(&object);
+	ck_assert_int_eq(h5_fractal_heap_get(h.file, h.address, second, ID_SIZE, &object), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "fractal heap: one direct block in two places");
+	ck_assert_ptr_null(object.data);
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, -EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_extents(h.file, h.address, count_extent, &extents), -EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_free(h.file, h.address), -EUCLEAN);
+	h5_tx_forget(h.file, block);
+	ck_assert_int_eq(h5_fractal_heap_get(h.file, h.address, second, ID_SIZE, &object), -EUCLEAN);
+	heap_end(&h);
+}
+END_TEST
+
+/* The same with an indirect block. */
+START_TEST(an_indirect_block_in_two_places)
+{
+	enum { ROWS = 16, CHILD = 9 * 4 };
+	struct h5_damage damage = {0};
+	uint64_t extents = 0, root, child;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	heap_fill(&h, DEEP);
+	ck_assert_uint_eq(heap_number(&h, h.address + 140) & 0xffff, ROWS);
+	root = heap_number(&h, h.address + 132);
+	child = heap_number(&h, root + 18 + 8 * CHILD);
+	ck_assert_uint_ne(child, UINT64_MAX);
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	heap_patch_root(&h, ROWS, CHILD + 1, child);
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, -EUCLEAN);
+	ck_assert_str_eq(damage.first.text, "fractal heap: one indirect block in two places");
+	ck_assert_int_eq(h5_fractal_heap_extents(h.file, h.address, count_extent, &extents), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "fractal heap: one indirect block in two places");
+	heap_end(&h);
+}
+END_TEST
+
+/* It has a header alone, and nothing of it is damaged. */
+START_TEST(a_heap_of_nothing)
+{
+	static const uint8_t id[ID_SIZE] = {0, 18, 0, 0, 0, 0, 10};
+	struct h5_damage damage = {0};
+	struct h5_heap_object object;
+	uint64_t extents = 0;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	SUCCEEDS(h5_fractal_heap_extents(h.file, h.address, count_extent, &extents));
+	ck_assert_uint_eq(extents, 1);
+	ck_assert_int_eq(h5_fractal_heap_get(h.file, h.address, id, ID_SIZE, &object), -EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, id, ID_SIZE), -EUCLEAN);
+	SUCCEEDS(h5_fractal_heap_free(h.file, h.address));
+	heap_end(&h);
+}
+END_TEST
+
+/* Huge objects that end where the file does, and one byte further. */
+START_TEST(a_huge_object_at_the_end)
+{
+	static const uint8_t id[ID_SIZE] = {0x10, 1};
+	struct heap h;
+	uint64_t at, extents = 0;
+
+	for (unsigned beyond = 0; beyond < 2; beyond++) {
+		heap_begin(&h, ID_SIZE, 40);
+		heap_fill(&h, HUGE_ONE);
+		at = heap_number(&h, heap_huge_leaf(&h) + 6);
+		heap_patch(&h, HUGE_LEAF, 14, 8, h5_file_end(h.file) - at + beyond);
+		ck_assert_int_eq(h5_fractal_heap_extents(h.file, h.address, count_extent, &extents),
+				 beyond ? -EUCLEAN : 0);
+		ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, id, ID_SIZE),
+				 beyond ? -EUCLEAN : 0);
+		heap_end(&h);
+	}
+}
+END_TEST
+
+/* An address space that has as many bytes as can be counted, or half of them; keys of eight bytes. */
+START_TEST(the_largest_heaps)
+{
+	enum { OBJECTS = 40, LONG_ID = 12 };
+	static const uint64_t last = UINT64_MAX;
+	uint8_t ids[OBJECTS][LONG_ID], id[LONG_ID];
+	struct h5_damage damage = {0};
+	struct h5_heap_object object;
+	struct heap h;
+
+	heap_begin(&h, LONG_ID, (uint16_t)(63 + _i));
+	for (unsigned i = 0; i < OBJECTS; i++)
+		SUCCEEDS(heap_insert(&h, 100 * (i + 1), ids[i], LONG_ID));
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	memset(id, 0xff, sizeof id);
+	id[0] = 0;
+	ck_assert_int_eq(h5_fractal_heap_get(h.file, h.address, id, LONG_ID, &object), -EUCLEAN);
+	ck_assert_int_eq(!!strstr(h5_error_last()->text, "beyond the heap"), !_i);
+	ck_assert_int_eq(h5_fractal_heap_remove(h.file, h.address, id, LONG_ID), -EUCLEAN);
+	ck_assert_int_eq(!!strstr(h5_error_last()->text, "beyond the heap"), !_i);
+	SUCCEEDS(heap_insert(&h, 5000, id, LONG_ID));
+	ck_assert_uint_eq(id[1], 1);
+	heap_patch(&h, HEADER, 14, 8, last - 1);
+	SUCCEEDS(heap_insert(&h, 5001, id, LONG_ID));
+	ck_assert_mem_eq(id + 1, &last, sizeof last);
+	heap_expect(&h, id, LONG_ID, 5001);
+	ck_assert_int_eq(heap_insert(&h, 5002, id, LONG_ID), -ENOTSUP);
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		heap_expect(&h, ids[i], LONG_ID, 100 * (i + 1));
+		SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, ids[i], LONG_ID));
+	}
+	heap_end(&h);
+}
+END_TEST
+
+/* Their root has all of its rows at once. */
+START_TEST(the_largest_root)
+{
+	enum { LONG_ID = 12, START_ROWS = 130, MANAGED = 46 };
+	uint8_t id[LONG_ID], other[LONG_ID];
+	struct h5_damage damage = {0};
+	struct heap h;
+
+	heap_begin(&h, LONG_ID, (uint16_t)(63 + _i));
+	heap_patch(&h, HEADER, START_ROWS, 2, 100);
+	SUCCEEDS(heap_insert(&h, 2000, id, LONG_ID));
+	ck_assert_uint_eq(heap_number(&h, h.address + MANAGED), _i ? UINT64_MAX : UINT64_C(1) << 63);
+	SUCCEEDS(heap_insert(&h, 4000, other, LONG_ID));
+	SUCCEEDS(h5_fractal_heap_check(h.file, h.address, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	heap_expect(&h, id, LONG_ID, 2000);
+	heap_expect(&h, other, LONG_ID, 4000);
+	heap_end(&h);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
-		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1})
+		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1},
+		{a_block_in_two_places, 1}, {an_indirect_block_in_two_places, 1}, {a_heap_of_nothing, 1},
+		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2})
