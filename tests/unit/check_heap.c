@@ -9,11 +9,11 @@
 #include "objects.h"
 
 /* A collection in a file that is nothing else: the superblock, and at 96 the collection. */
-enum { FILE_SIZE = 1024, HEAP = 96 };
+enum { FILE_SIZE = 96 + 4200, HEAP = 96, MOST = 1 << 17 };
 
 struct built {
-	uint8_t bytes[FILE_SIZE];
-	size_t at;
+	uint8_t bytes[MOST];
+	size_t size, at;
 	struct h5_file_set *set;
 	struct h5_file *file;
 };
@@ -27,6 +27,7 @@ static void put(struct built *b, uint64_t value, unsigned n)
 static void begin(struct built *b, uint8_t size_of_lengths)
 {
 	memset(b, 0, sizeof *b);
+	b->size = FILE_SIZE;
 	memcpy(b->bytes, H5_SIGNATURE, 8);
 	b->bytes[13] = 8;
 	b->bytes[14] = size_of_lengths;
@@ -38,7 +39,7 @@ static void begin(struct built *b, uint8_t size_of_lengths)
 
 static void serve(struct built *b)
 {
-	ck_assert_int_eq(h5_file_set_open_memory(b->bytes, FILE_SIZE, &objects_options, &b->set), 0);
+	ck_assert_int_eq(h5_file_set_open_memory(b->bytes, b->size, &objects_options, &b->set), 0);
 	b->file = h5_file_set_root(b->set);
 }
 
@@ -107,7 +108,7 @@ END_TEST
 
 START_TEST(global_heap_damage)
 {
-	static const uint64_t sizes[] = {UINT64_MAX, FILE_SIZE, UINT64_C(1) << 62, 3};
+	static const uint64_t sizes[] = {UINT64_MAX, FILE_SIZE - HEAP + 1, UINT64_C(1) << 62, 3};
 	struct built b;
 
 	for (unsigned i = 0; i < 4; i++) { /* sizes of the collection */
@@ -202,6 +203,208 @@ START_TEST(local_heap_texts)
 	ck_assert_int_eq(h5_local_heap_text(&heap, 1, &text), -EUCLEAN);
 	h5_buf_release(&text);
 	h5_file_set_close(b.set);
+}
+END_TEST
+
+static int add_object(void *arg, const struct h5_global_heap_object *object)
+{
+	unsigned *sum = arg;
+
+	*sum = *sum * 10 + object->index;
+	return object->index == 7 ? 77 : 0;
+}
+
+/* All of a collection is visited only if all of it is in the file. */
+START_TEST(global_heap_ends)
+{
+	static const struct {
+		uint64_t size;
+		int rc;
+	} cases[] = {{4096, 0}, {4200, 0}, {4208, -EUCLEAN}, {UINT64_MAX - 7, -EUCLEAN}, {4088, -EUCLEAN}};
+	struct built b;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		unsigned sum = 0;
+		uint64_t size;
+
+		begin(&b, 8);
+		put_collection(&b, cases[i].size, 8);
+		put_object(&b, 1, 5, 8, "hello");
+		put_object(&b, 0, cases[i].size - 16 - 24, 8, NULL);
+		serve(&b);
+		ck_assert_int_eq(h5_global_heap_each(b.file, HEAP, add_object, &sum, &size), cases[i].rc);
+		ck_assert_uint_eq(sum, !cases[i].rc);
+		ck_assert_uint_eq(size, cases[i].size);
+		h5_file_set_close(b.set);
+	}
+}
+END_TEST
+
+/* What the visitor returns ends the visits. */
+START_TEST(global_heap_visits_end)
+{
+	struct built b;
+	uint64_t size;
+	unsigned sum = 0;
+
+	begin(&b, 8);
+	put_collection(&b, 4096, 8);
+	put_object(&b, 5, 5, 8, "hello");
+	put_object(&b, 7, 5, 8, "hello");
+	put_object(&b, 6, 5, 8, "hello");
+	serve(&b);
+	ck_assert_int_eq(h5_global_heap_each(b.file, HEAP, add_object, &sum, &size), 77);
+	ck_assert_uint_eq(sum, 57);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* A heap with a data segment, and the numbers in its header. */
+static void put_local_heap(struct built *b, uint64_t size, uint64_t free_block, uint64_t data)
+{
+	begin(b, 8);
+	memcpy(b->bytes + HEAP, "HEAP", 4);
+	b->at = HEAP + 8;
+	put(b, size, 8);
+	put(b, free_block, 8);
+	put(b, data, 8);
+}
+
+struct extent_sum {
+	unsigned count, end; /* the visit that ends the visits */
+	uint64_t bytes, last;
+};
+
+static int sum_extents(void *arg, uint64_t address, uint64_t n)
+{
+	struct extent_sum *sum = arg;
+
+	sum->count++;
+	sum->bytes += n;
+	sum->last = address;
+	return sum->count == sum->end ? 77 : 0;
+}
+
+/* Nothing beyond the end of the file is taken for space of a heap. */
+START_TEST(local_heap_extents)
+{
+	enum { DATA = 512 };
+	static const struct {
+		uint64_t size, data;
+		int rc;
+	} cases[] = {{FILE_SIZE - DATA, DATA, 0},
+		     {FILE_SIZE - DATA + 1, DATA, -EUCLEAN},
+		     {UINT64_MAX, DATA, -EUCLEAN},
+		     {32, UINT64_MAX - 15, -EUCLEAN},
+		     {0, DATA, 0}};
+	struct built b;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct extent_sum sum = {0};
+
+		put_local_heap(&b, cases[i].size, 1, cases[i].data);
+		serve(&b);
+		ck_assert_int_eq(h5_local_heap_extents(b.file, HEAP, sum_extents, &sum), cases[i].rc);
+		ck_assert_uint_eq(sum.bytes, cases[i].rc ? 0 : cases[i].size + 32);
+		ck_assert_uint_eq(sum.count, cases[i].rc ? 0 : cases[i].size ? 2 : 1);
+		if (!cases[i].rc)
+			ck_assert_uint_eq(sum.last, HEAP);
+		h5_file_set_close(b.set);
+	}
+}
+END_TEST
+
+/* Large segments are visited in pieces; what the visitor returns ends the visits. */
+START_TEST(local_heap_pieces)
+{
+	enum { SIZE = H5_LOCAL_HEAP_PIECE + 1000 };
+	struct built b;
+
+	for (unsigned visit = 0; visit < 4; visit++) {
+		struct extent_sum sum = {.end = visit};
+
+		put_local_heap(&b, SIZE, 1, 512);
+		b.size = MOST;
+		serve(&b);
+		ck_assert_int_eq(h5_local_heap_extents(b.file, HEAP, sum_extents, &sum), visit ? 77 : 0);
+		ck_assert_uint_eq(sum.count, visit ? visit : 3);
+		ck_assert_uint_eq(sum.bytes, visit == 1	  ? H5_LOCAL_HEAP_PIECE
+					     : visit == 2 ? SIZE
+							  : SIZE + 32);
+		h5_file_set_close(b.set);
+	}
+}
+END_TEST
+
+/* Addresses that pass the largest one are not taken for small ones. */
+START_TEST(local_heap_addresses)
+{
+	struct h5_local_heap heap = {.address = UINT64_MAX - H5_LOCAL_HEAP_PIECE + 1, .size = UINT64_MAX};
+	struct h5_local_heap_free block;
+	struct h5_buf text;
+	struct built b;
+
+	put_local_heap(&b, 16, 1, 512);
+	serve(&b);
+	heap.file = b.file;
+	h5_buf_init(&text, 100);
+	ck_assert_int_eq(h5_local_heap_text(&heap, H5_LOCAL_HEAP_PIECE + 520, &text), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "local heap: beyond the end of the file");
+	ck_assert_uint_eq(text.size, 0);
+	h5_buf_release(&text);
+	ck_assert_int_eq(h5_local_heap_free_block(&heap, H5_LOCAL_HEAP_PIECE + 520, &block), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "local heap: a list of free blocks that leads nowhere");
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* The list of free blocks: offsets and sizes at the edges of the heap, and circles. */
+START_TEST(local_heap_lists)
+{
+#define NOWHERE "local heap: a list of free blocks that leads nowhere"
+#define NONE	"local heap: a free block that is none"
+	enum { DATA = 512, SIZE = 64, BLOCKS = 4 };
+	static const struct {
+		uint64_t first;
+		struct {
+			uint64_t at, next, size;
+		} blocks[BLOCKS];
+		int rc;
+		const char *error;
+	} cases[] = {
+		{1, {{0}}, 0, ""},
+		{48, {{48, 1, 16}}, 0, ""},
+		{48, {{48, 1, 17}}, -EUCLEAN, NONE},
+		{49, {{49, 1, 15}}, -EUCLEAN, NOWHERE},
+		{56, {{56, 1, 8}}, -EUCLEAN, NOWHERE},
+		{64, {{0}}, -EUCLEAN, NOWHERE},
+		{UINT64_MAX, {{0}}, -EUCLEAN, NOWHERE},
+		{8, {{8, 1, 56}}, 0, ""},
+		{8, {{8, 1, 57}}, -EUCLEAN, NONE},
+		{8, {{8, 0, 16}}, -EUCLEAN, NONE},
+		{0, {{0, 16, 16}, {16, 32, 16}, {32, 48, 16}, {48, 1, 16}}, 0, ""},
+		{0, {{0, 16, 16}, {16, 32, 16}, {32, 48, 16}, {48, 16, 16}}, -EUCLEAN, NOWHERE},
+		{16, {{16, 16, 16}}, -EUCLEAN, NOWHERE},
+		/* Five blocks that overlap, where there is room for four. */
+		{0, {{0, 8, 16}, {16, 24, 32}, {32, 1, 8}}, -EUCLEAN, NOWHERE},
+	};
+	struct h5_local_heap heap;
+	struct built b;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		put_local_heap(&b, SIZE, cases[i].first, DATA);
+		for (unsigned k = 0; k < BLOCKS && cases[i].blocks[k].size; k++) {
+			b.at = DATA + (size_t)cases[i].blocks[k].at;
+			put(&b, cases[i].blocks[k].next, 8);
+			put(&b, cases[i].blocks[k].size, 8);
+		}
+		serve(&b);
+		ck_assert_int_eq(h5_local_heap_open(b.file, HEAP, &heap), 0);
+		h5_error_clear();
+		ck_assert_msg(h5_local_heap_check(&heap) == cases[i].rc, "case %u", i);
+		ck_assert_str_eq(h5_error_last()->text, cases[i].error);
+		h5_file_set_close(b.set);
+	}
 }
 END_TEST
 
@@ -322,5 +525,6 @@ START_TEST(nonsense_headers)
 }
 END_TEST
 
-UNIT_MAIN("heap", global_heap_objects, global_heap_damage, global_heap_of_strings, local_heap_texts,
-	  doubling_table, heap_ids, nonsense_headers)
+UNIT_MAIN("heap", global_heap_objects, global_heap_damage, global_heap_ends, global_heap_visits_end,
+	  local_heap_extents, local_heap_pieces, local_heap_addresses, local_heap_lists,
+	  global_heap_of_strings, local_heap_texts, doubling_table, heap_ids, nonsense_headers)
