@@ -169,6 +169,7 @@ tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_fau
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
 tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
+tests_unit_check_named_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=open64,--wrap=openat64,--wrap=statx,--wrap=readlinkat,--wrap=fsync,--wrap=syscall
 tests_unit_check_sequence_SOURCES = tests/unit/check_sequence.c $(scratch)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
