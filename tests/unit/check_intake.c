@@ -6,6 +6,7 @@
 #include "fault_step.h"
 #include "scratch.h"
 #include "vfs_scene.h"
+#include "view/csv_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -179,7 +180,8 @@ static void fail_each(struct vfs_scene *scene, struct h5_node *folder, unsigned 
 	bool fired = true;
 
 	make_before(scene, folder, change);
-	for (unsigned long n = 1; fired; n += fault_step()) {
+	/* If only some calls fail, then other ones of each change. */
+	for (unsigned long n = 1 + 2 * change % fault_step(); fired; n += fault_step()) {
 		char where[80];
 		int rc, first;
 
@@ -405,5 +407,304 @@ START_TEST(long_rows_are_reordered)
 }
 END_TEST
 
+/* ---- CSV ---- */
+
+/* Appends the rows that a reader tells, a line each: the fields with bars between them. */
+static int add_row(void *arg, const struct h5_csv_row *row)
+{
+	struct h5_buf *out = arg;
+
+	for (size_t i = 0; i < row->count; i++) {
+		const size_t begin = i ? row->end[i - 1] : 0;
+
+		if (i)
+			h5_buf_byte(out, '|');
+		h5_buf_add(out, row->text + begin, row->end[i] - begin);
+	}
+	h5_buf_byte(out, ';');
+	return 0;
+}
+
+/* Reads a text in two pieces. */
+static int read_csv(const char *text, size_t n, size_t half, struct h5_buf *out)
+{
+	struct h5_csv_reader reader = {.row = add_row, .arg = out};
+	int rc = h5_csv_read(&reader, text, half);
+
+	if (!rc)
+		rc = h5_csv_read(&reader, text + half, n - half);
+	if (!rc)
+		rc = h5_csv_end(&reader);
+	h5_csv_release(&reader);
+	h5_csv_release(&reader);
+	return rc;
+}
+
+START_TEST(rows_of_fields)
+{
+	static const struct {
+		const char *text, *rows; /* NULL: the text is refused */
+	} cases[] = {{"a,b\nc,d\n", "a|b;c|d;"},
+		     {"a,b\r\nc,d\r\n", "a|b;c|d;"},
+		     {"a,b\rc,d\r", "a|b;c|d;"},
+		     {"a,b\nc,d", "a|b;c|d;"},
+		     {"a\n\n\r\n\r\rb\n\n", "a;b;"},
+		     {",\n", "|;"},
+		     {",", "|;"},
+		     {"a,\n,b\n", "a|;|b;"},
+		     {"\"a,b\"\n", "a,b;"},
+		     {"\"a\nb\r\",c\n", "a\nb\r|c;"},
+		     {"\"a\"\"b\"\n", "a\"b;"},
+		     {"\"\"\n", ";"},
+		     {"\"\"", ";"},
+		     {"\"\"\"\"\n", "\";"},
+		     {"a\"b,c\"\"\n", "a\"b|c\"\";"},
+		     {"\"a\",\"b\"", "a|b;"},
+		     {"", ""},
+		     {"\n", ""},
+		     {"\"a\"b\n", NULL},
+		     {"\"a\" \n", NULL},
+		     {"\"a", NULL},
+		     {"a,\"", NULL},
+		     {"\"a\"\"", NULL}};
+	struct h5_buf out;
+
+	h5_buf_init(&out, MOST);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (size_t half = 0; half <= strlen(cases[i].text); half++) {
+			int rc;
+
+			out.size = 0;
+			rc = read_csv(cases[i].text, strlen(cases[i].text), half, &out);
+			ck_assert_msg(rc == (cases[i].rows ? 0 : -EINVAL), "%s: %d", cases[i].text, rc);
+			if (!cases[i].rows)
+				continue;
+			h5_buf_byte(&out, 0);
+			ck_assert_str_eq(out.data, cases[i].rows);
+		}
+	h5_buf_release(&out);
+}
+END_TEST
+
+static int take_row(void *arg, const struct h5_csv_row *row)
+{
+	*(size_t *)arg += row->end[row->count - 1];
+	return 0;
+}
+
+START_TEST(rows_have_their_limit)
+{
+	const size_t most = H5_CSV_ROW_MAX;
+	char *text = malloc(most + 2);
+
+	for (size_t more = 0; more < 2; more++) {
+		size_t got = 0;
+		struct h5_csv_reader reader = {.row = take_row, .arg = &got};
+
+		memset(text, 'x', most + 1);
+		text[most + more] = '\n';
+		text[most / 2] = ',';
+		/* A comma is no byte of a field. */
+		ck_assert_int_eq(h5_csv_read(&reader, text, most + more + 1), 0);
+		ck_assert_uint_eq(got, most + more - 1);
+		ck_assert_int_eq(h5_csv_read(&reader, "x", 1), 0);
+		text[most / 2] = 'x';
+		ck_assert_int_eq(h5_csv_read(&reader, text, most + more), 0);
+		ck_assert_int_eq(h5_csv_end(&reader), -EFBIG);
+		h5_csv_release(&reader);
+	}
+	free(text);
+}
+END_TEST
+
+/* What becomes of a table, if a dataset with other values is there or none is. */
+static const struct {
+	const char *descr, *shape; /* of what is there, as NPY has it; NULL: nothing is */
+	const char *text;
+	size_t n;
+	int rc; /* -EINVAL: it is refused */
+	const char *dtype;
+	size_t size; /* bytes of the dataset */
+} tables[] = {
+	/* Refused. */
+	{NULL, NULL, TEXT("\n\n\r"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a,b,a\n1,2,3\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a\0b,c\n1,2\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a\xff,c\n1,2\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a,c\n1,2\0\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a,c\n1,\xc3\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a,c\n1\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("a,c\n1,2,3\n"), -EINVAL, NULL, 0},
+	{NULL, NULL, TEXT("\xef\xbb"), -EINVAL, NULL, 0},
+	/* Numbers. */
+	{NULL, NULL, TEXT("value\n1\n"), 0, "<i8", 8},
+	{NULL, NULL, TEXT("\xef\xbb\xbfvalue\n1\n"), 0, "<i8", 8},
+	{NULL, NULL, TEXT("value\n 1\t\n\t\t-2  \n"), 0, "<i8", 16},
+	{NULL, NULL, TEXT("value\n9223372036854775807\n-9223372036854775808\n"), 0, "<i8", 16},
+	{NULL, NULL, TEXT("value\n9223372036854775808\n"), 0, "<f8", 8},
+	{NULL, NULL, TEXT("value\n1e5\n nan\ninf \n"), 0, "<f8", 24},
+	{NULL, NULL, TEXT("value\n1.5\n2\n"), 0, "<f8", 16},
+	{NULL, NULL, TEXT("a,b\n1,1\n1,\n"), 0, "[[\"a\",\"<i8\"],[\"b\",\"<f8\"]]", 32},
+	/* Text. */
+	{NULL, NULL, TEXT("value\n0x10\n"), 0, "S4", 4},
+	{NULL, NULL, TEXT("value\n0X1P3\n"), 0, "S5", 5},
+	{NULL, NULL, TEXT("value\nnan(1)\n"), 0, "S6", 6},
+	{NULL, NULL, TEXT("value\n1 2\n"), 0, "S3", 3},
+	{NULL, NULL, TEXT("value\n1\n \n"), 0, "S1", 2},
+	{NULL, NULL, TEXT("value\n\"\"\n"), 0, "S1", 1},
+	{NULL, NULL, TEXT("value\n1\nlong\n"), 0, "S4", 8},
+	{NULL, NULL, TEXT("0,1\n1,\n,x\n"), 0, "S1", 4},
+	/* Forms: names that are no numbers of columns make members. */
+	{NULL, NULL, TEXT("0,1\n1,2\n"), 0, "<i8", 16},
+	{NULL, NULL, TEXT(",\n1,2\n"), 0, "<i8", 16},
+	{NULL, NULL, TEXT("1,2\n1,2\n"), 0, "[[\"1\",\"<i8\"],[\"2\",\"<i8\"]]", 16},
+	{NULL, NULL, TEXT("value,x\n1,2\n"), 0, "[[\"value\",\"<i8\"],[\"x\",\"<i8\"]]", 16},
+	{NULL, NULL, TEXT("values\n1\n"), 0, "[[\"values\",\"<i8\"]]", 8},
+	/* The type that is there stays if the table has its columns, and values of it. */
+	{"'<i2'", "(1, 3)", TEXT("0,1,2\n1,2,3\n4,5,6\n"), 0, "<i2", 12},
+	{"'<i2'", "(1, 3)", TEXT("0,1\n1,2\n"), 0, "<i8", 16},
+	{"'<i2'", "(1, 3)", TEXT("0,1,2,3\n1,2,3,4\n"), 0, "<i8", 32},
+	{"'<i2'", "(3,)", TEXT("0,1,2\n1,2,3\n"), 0, "<i8", 24},
+	{"'<i2'", "(1, 1, 3)", TEXT("0,1,2\n1,2,3\n"), 0, "<i8", 24},
+	{"'<i2'", "(3,)", TEXT("value\n5\n6\n"), 0, "<i2", 4},
+	{"'<i2'", "(3,)", TEXT("value\n70000\n"), 0, "<i8", 8},
+	{"'<i2'", "(3, 1)", TEXT("value\n5\n"), 0, "<i8", 8},
+	{"'<i2'", "()", TEXT("value\n5\n"), 0, "<i2", 2},
+	{"'<i2'", "()", TEXT("value\n5\n6\n"), 0, "<i8", 16},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("a,b\n1,2\n"), 0, "[[\"a\",\"<i2\"],[\"b\",\"<f4\"]]",
+	 6},
+	{"[('a', '<i2'), ('b', '<f4')]", "()", TEXT("a,b\n1,2\n"), 0, "[[\"a\",\"<i2\"],[\"b\",\"<f4\"]]", 6},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("b,a\n1,2\n"), 0, "[[\"b\",\"<i8\"],[\"a\",\"<i8\"]]",
+	 16},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("a,bb\n1,2\n"), 0, "[[\"a\",\"<i8\"],[\"bb\",\"<i8\"]]",
+	 16},
+	{"[('a', '<i2'), ('bb', '<f4')]", "(2,)", TEXT("a,b\n1,2\n"), 0, "[[\"a\",\"<i8\"],[\"b\",\"<i8\"]]",
+	 16},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("a,c\n1,2\n"), 0, "[[\"a\",\"<i8\"],[\"c\",\"<i8\"]]",
+	 16},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("a\n1\n"), 0, "[[\"a\",\"<i8\"]]", 8},
+	{"[('a', '<i2'), ('b', '<f4')]", "(1, 2)", TEXT("a,b\n1,2\n"), 0, "[[\"a\",\"<i8\"],[\"b\",\"<i8\"]]",
+	 16},
+	{"[('a', '<i2'), ('b', '<f4')]", "(2,)", TEXT("a,b\n1,x\n"), 0, "[[\"a\",\"<i8\"],[\"b\",\"S1\"]]",
+	 9},
+	{"[('a', '<i2', (2,))]", "(1,)", TEXT("a[0],a[1]\n1,2\n"), 0, "[[\"a\",\"<i2\",[2]]]", 4},
+	{"[('a', '<i2', (2,))]", "(1,)", TEXT("a[0],a[2]\n1,2\n"), 0,
+	 "[[\"a[0]\",\"<i8\"],[\"a[2]\",\"<i8\"]]", 16},
+	{"[('a', '<i2', (2,))]", "(1,)", TEXT("a[0]\n1\n"), 0, "[[\"a[0]\",\"<i8\"]]", 8},
+	{"'<i2'", "(2,)", TEXT("a\n1\n"), 0, "[[\"a\",\"<i8\"]]", 8},
+};
+
+/* The dataset that is there before. */
+static void make_target(struct vfs_scene *scene, const char *descr, const char *shape)
+{
+	static const char zeros[64];
+	char dictionary[200];
+	size_t n = 0;
+	int rc = -EINVAL;
+
+	snprintf(dictionary, sizeof dictionary, "{'descr': %s, 'fortran_order': False, 'shape': %s, }\n",
+		 descr, shape);
+	for (; rc && n < sizeof zeros; n++)
+		rc = offer_npy(scene, "made.npy", dictionary, zeros, n);
+	SUCCEEDS(rc);
+}
+
+START_TEST(tables_become_datasets)
+{
+	struct vfs_scene scene;
+	struct h5_node *node;
+	struct h5_buf dtype;
+
+	h5_buf_init(&dtype, MOST);
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		size_t got;
+		int rc;
+
+		if (tables[i].descr)
+			make_target(&scene, tables[i].descr, tables[i].shape);
+		rc = offer(&scene, ".h5fs/csv", "made.csv", tables[i].text, tables[i].n);
+		ck_assert_msg(rc == tables[i].rc, "%zu: %d %s", i, rc, h5_error_last()->text);
+		if (rc) {
+			ck_assert_int_eq(vfs_scene_find(&scene, "made", &node), -ENOENT);
+			continue;
+		}
+		SUCCEEDS(vfs_scene_find(&scene, "made", &node));
+		dtype.size = 0;
+		SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, "h5fs.dtype", &dtype));
+		h5_buf_byte(&dtype, 0);
+		ck_assert_msg(!strcmp(dtype.data, tables[i].dtype), "%zu: %s", i, dtype.data);
+		h5_vfs_forget(scene.vfs, node, 1);
+		ck_assert_ptr_nonnull(read_contents(&scene, "made", &got));
+		ck_assert_msg(got == tables[i].size, "%zu: %zu bytes", i, got);
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	h5_buf_release(&dtype);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+/* A head of so many columns. */
+static char *head_of(size_t count, bool named)
+{
+	char *text = malloc(count * 8 + 2), *p = text;
+
+	for (size_t i = 0; i < count; i++)
+		p += named ? sprintf(p, "c%zu,", i) : (*p = ',', 1);
+	strcpy(p - 1, "\n");
+	return text;
+}
+
+START_TEST(tables_have_their_limits)
+{
+	enum { ELEMENT = 16 << 20, COLUMNS = 1 << 20, MEMBERS = 8192 };
+	static const char *const heads[] = {"value\n", "0\n", "a\n"};
+	struct vfs_scene scene;
+	char *text;
+
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	for (size_t i = 0; i < 3; i++)
+		for (size_t more = 0; more < 2; more++) {
+			const size_t n = strlen(heads[i]);
+
+			text = malloc(n + ELEMENT + 1);
+			memcpy(text, heads[i], n);
+			memset(text + n, 'x', ELEMENT + 1);
+			ck_assert_int_eq(offer(&scene, ".h5fs/csv", "made.csv", text, n + ELEMENT + more),
+					 more ? -EFBIG : 0);
+			free(text);
+			if (!more)
+				SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+		}
+	for (size_t more = 0; more < 2; more++) {
+		text = head_of(COLUMNS + more, false);
+		ck_assert_int_eq(offer(&scene, ".h5fs/csv", "made.csv", text, strlen(text)),
+				 more ? -EINVAL : 0);
+		free(text);
+		if (!more)
+			SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	text = head_of(MEMBERS + 1, true);
+	ck_assert_int_eq(offer(&scene, ".h5fs/csv", "made.csv", text, strlen(text)), -E2BIG);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "8193 members"));
+	free(text);
+	/* 400 digits are a number, one more are text. */
+	text = malloc(6 + 402);
+	strcpy(text, "value\n");
+	memset(text + 6, '1', 401);
+	for (size_t more = 0; more < 2; more++) {
+		size_t got;
+
+		SUCCEEDS(offer(&scene, ".h5fs/csv", "made.csv", text, 6 + 400 + more));
+		read_contents(&scene, "made", &got);
+		ck_assert_uint_eq(got, more ? 401 : 8);
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	free(text);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("intake", {memory_or_reading_fails, CHANGES *FAULTS}, {writing_fails, 2 * CHANGES},
-		{names_have_escapes, 1}, {long_rows_are_reordered, 1})
+		{names_have_escapes, 1}, {long_rows_are_reordered, 1}, {rows_of_fields, 1},
+		{rows_have_their_limit, 1}, {tables_become_datasets, 1}, {tables_have_their_limits, 1})
