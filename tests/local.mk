@@ -168,6 +168,8 @@ symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
 tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
+tests_unit_check_base_SOURCES = tests/unit/check_base.c $(fault_alloc)
+tests_unit_check_base_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
 tests_unit_check_named_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=open64,--wrap=openat64,--wrap=statx,--wrap=readlinkat,--wrap=fsync,--wrap=syscall
 tests_unit_check_sequence_SOURCES = tests/unit/check_sequence.c $(scratch)

@@ -10,6 +10,7 @@
 #include "base/seen.h"
 #include "base/siphash.h"
 #include "base/wait.h"
+#include "fault_alloc.h"
 #include "io/io.h"
 #include "unit.h"
 
@@ -64,6 +65,69 @@ START_TEST(reader_is_bounded_and_sticky)
 	ck_assert_int_eq(h5_reader_check(&r, "thing"), -EUCLEAN);
 	ck_assert_str_eq(h5_error_last()->text, "thing: truncated");
 	ck_assert_uint_eq(h5_error_last()->address, 100);
+}
+END_TEST
+
+/* Numbers of each size; all bits set: not defined, whatever the size. */
+START_TEST(numbers_of_all_sizes)
+{
+	uint8_t data[9];
+
+	for (unsigned n = 0; n <= 9; n++)
+		for (unsigned low = 0xfe; low <= 0xff; low++) {
+			const uint64_t ones = n >= 8 ? UINT64_MAX : (UINT64_C(1) << 8 * n) - 1;
+			struct h5_reader r = h5_reader_init(data, sizeof data, 0, (uint8_t)n, (uint8_t)n);
+			uint64_t expected = n && n < 9 ? low == 0xff ? UINT64_MAX : ones - 1 : 0;
+
+			memset(data, 0xff, sizeof data);
+			data[0] = (uint8_t)low;
+			ck_assert_uint_eq(h5_read_offset(&r), expected);
+			ck_assert_uint_eq(h5_reader_at(&r), n < 9 ? n : 0);
+			ck_assert_int_eq(r.err, n > 8);
+			r = h5_reader_init(data, sizeof data, 0, (uint8_t)n, (uint8_t)n);
+			ck_assert_uint_eq(h5_read_length(&r), expected);
+			r = h5_reader_init(data, sizeof data, 0, (uint8_t)n, (uint8_t)n);
+			ck_assert_uint_eq(h5_read_uint(&r, n), n > 8 || !n   ? 0
+							       : low == 0xff ? ones
+									     : ones - 1);
+		}
+	memset(data, 0, sizeof data);
+	for (uint8_t n = 0; n <= 8; n++) {
+		struct h5_reader r = h5_reader_init(data, sizeof data, 0, n, n);
+
+		ck_assert_uint_eq(h5_read_offset(&r), 0);
+	}
+}
+END_TEST
+
+START_TEST(readers_of_parts)
+{
+	const uint8_t data[] = {1, 2, 3, 4, 5};
+	struct h5_reader r = h5_reader_init(data, sizeof data, 100, 8, 8), sub;
+
+	h5_reader_skip(&r, 1);
+	sub = h5_reader_sub(&r, 3);
+	ck_assert(!sub.err && !r.err);
+	ck_assert_uint_eq(h5_reader_left(&sub), 3);
+	ck_assert_uint_eq(h5_reader_at(&sub), 0);
+	ck_assert_uint_eq(h5_reader_address(&sub), 101);
+	ck_assert_uint_eq(h5_reader_left(&r), 1);
+	ck_assert_uint_eq(h5_read_u8(&sub), 2);
+	ck_assert_uint_eq(h5_reader_address(&sub), 102);
+	h5_reader_skip(&sub, 3); /* it has no more than its part */
+	ck_assert(sub.err && !r.err);
+	sub = h5_reader_sub(&r, 0);
+	ck_assert(!sub.err);
+	ck_assert_uint_eq(h5_reader_left(&sub), 0);
+	sub = h5_reader_sub(&r, 1);
+	ck_assert(!sub.err);
+	ck_assert_uint_eq(h5_reader_left(&r), 0);
+	sub = h5_reader_sub(&r, 1);
+	ck_assert(sub.err && r.err);
+	ck_assert_uint_eq(h5_reader_left(&sub), 0);
+	r = h5_reader_init(data, sizeof data, H5_UNDEF, 8, 8);
+	h5_reader_skip(&r, 2);
+	ck_assert(h5_reader_address(&r) == H5_UNDEF);
 }
 END_TEST
 
@@ -175,6 +239,88 @@ START_TEST(text_cannot_steer_a_terminal)
 	ck_escaped("\xe2\x82", 2, "\\342\\202");
 	h5_escape_into(small, sizeof small, "abcd\n\n", 6);
 	ck_assert_str_eq(small, "abcd");
+}
+END_TEST
+
+/* The first and the last of each form, and what is just outside. */
+START_TEST(utf8_is_what_unicode_says)
+{
+	static const char *const good[] = {"\x01",
+					   "\x7f",
+					   "\xc2\x80",
+					   "\xdf\xbf",
+					   "\xe0\xa0\x80",
+					   "\xe0\xbf\xbf",
+					   "\xe1\x80\x80",
+					   "\xec\xbf\xbf",
+					   "\xed\x80\x80",
+					   "\xed\x9f\xbf",
+					   "\xee\x80\x80",
+					   "\xef\xbf\xbf",
+					   "\xf0\x90\x80\x80",
+					   "\xf0\xbf\x8f\xbf",
+					   "\xf1\x80\x80\x80",
+					   "\xf3\xbf\xbf\xbf",
+					   "\xf4\x80\x80\x80",
+					   "\xf4\x8f\xbf\xbf"};
+	static const char *const bad[] = {"\x80",
+					  "\xbf",
+					  "\xc0\x80",
+					  "\xc1\xbf",
+					  "\xc2\x7f",
+					  "\xc2\xc0",
+					  "\xe0\x9f\xbf",
+					  "\xe0\xa0\x7f",
+					  "\xe0\xa0\xc0",
+					  "\xe1\x7f\x80",
+					  "\xe1\xc0\x80",
+					  "\xed\xa0\x80",
+					  "\xed\x9f\xc0",
+					  "\xf0\x8f\xbf\xbf",
+					  "\xf0\x90\x80\x7f",
+					  "\xf0\x90\xc0\x80",
+					  "\xf4\x90\x80\x80",
+					  "\xf4\x8f\xbf\xc0",
+					  "\xf5\x80\x80\x80",
+					  "\xff"};
+
+	ck_assert(h5_is_utf8("", 0));
+	ck_assert(h5_is_utf8("\0", 1));
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		const size_t n = strlen(good[i]);
+		char twice[16];
+
+		ck_assert_msg(h5_is_utf8(good[i], n), "%zu", i);
+		for (size_t cut = 1; cut < n; cut++)
+			ck_assert_msg(!h5_is_utf8(good[i], cut), "%zu", i);
+		snprintf(twice, sizeof twice, "%s%s", good[i], good[i]);
+		ck_assert(h5_is_utf8(twice, 2 * n));
+		if (n > 1)
+			ck_assert(!h5_is_utf8(twice, 2 * n - 1));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert_msg(!h5_is_utf8(bad[i], strlen(bad[i])), "%zu", i);
+}
+END_TEST
+
+/* A text is cut where there is no room for a whole character and the NUL. */
+START_TEST(escaped_text_is_cut)
+{
+	static const struct {
+		const char *text, *shown[6]; /* with room for 1, 2, ... bytes */
+	} cases[] = {{"abc", {"", "a", "ab", "abc", "abc", "abc"}},
+		     {"\n", {"", "", "", "", "\\012", "\\012"}},
+		     {"\xc3\xa9z", {"", "", "\xc3\xa9", "\xc3\xa9z", "\xc3\xa9z", "\xc3\xa9z"}}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (size_t room = 1; room <= 6; room++) {
+			char out[8];
+
+			memset(out, '#', sizeof out);
+			h5_escape_into(out, room, cases[i].text, strlen(cases[i].text));
+			ck_assert_str_eq(out, cases[i].shown[room - 1]);
+			ck_assert_int_eq(out[room], '#');
+		}
 }
 END_TEST
 
@@ -357,6 +503,156 @@ START_TEST(seen_numbers_are_a_set)
 }
 END_TEST
 
+/* ---- while memory is short ---- */
+
+enum { TAKEN = 12, APART = 20 }; /* bytes of an extent, and from its begin to that of the next */
+
+/* What of the extents is there. */
+static void check_extents(const struct h5_extents *set, unsigned count, unsigned changed, unsigned from,
+			  unsigned to)
+{
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < APART; k++)
+			ck_assert_int_eq(h5_extents_has(set, i * APART + k),
+					 k < TAKEN && (i != changed || k < from || k >= to));
+}
+
+/* Each set is changed in its middle. If that cannot be done, nothing has changed; of bytes that are dropped
+ * all the same, some that are beside them may go, too. */
+START_TEST(extents_while_memory_is_short)
+{
+	unsigned failed = 0;
+
+	for (unsigned count = 1; count < 700; count += 1 + count / 30) {
+		const unsigned i = count / 2;
+		struct h5_extents set = {0};
+		bool fired = true;
+
+		for (unsigned k = 0; k < count; k++)
+			ck_assert_int_eq(0, h5_extents_add(&set, k * APART, TAKEN));
+		for (unsigned n = 1; fired; n++) {
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_extents_remove(&set, i * APART + 3, 2);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			check_extents(&set, count, i, 3, fired ? 3 : 5);
+			if (!fired)
+				break;
+			failed++;
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			h5_extents_drop(&set, i * APART + 3, 2);
+			fault_alloc_count(false);
+			ck_assert(fault_alloc_disarm());
+			/* The smaller rest has gone. */
+			check_extents(&set, count, i, 0, 5);
+			ck_assert_int_eq(0, h5_extents_add(&set, i * APART, 5));
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			h5_extents_drop(&set, i * APART + 8, 2);
+			fault_alloc_count(false);
+			ck_assert(fault_alloc_disarm());
+			check_extents(&set, count, i, 8, TAKEN);
+			ck_assert_int_eq(0, h5_extents_add(&set, i * APART + 8, TAKEN - 8));
+			check_extents(&set, count, i, 0, 0);
+		}
+		h5_extents_release(&set);
+	}
+	ck_assert_uint_gt(failed, 0);
+}
+END_TEST
+
+START_TEST(extents_that_cannot_be_added)
+{
+	struct h5_extents set = {0};
+	unsigned failed = 0;
+
+	for (unsigned k = 0; k < 500; k++) {
+		bool fired = true;
+
+		for (unsigned n = 1; fired; n++) {
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_extents_add(&set, k * APART, TAKEN);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			ck_assert_uint_eq(set.count, fired ? k : k + 1);
+			failed += fired;
+		}
+	}
+	ck_assert_uint_gt(failed, 1);
+	check_extents(&set, 500, 0, 0, 0);
+	h5_extents_release(&set);
+}
+END_TEST
+
+START_TEST(seen_numbers_while_memory_is_short)
+{
+	struct h5_seen seen = {0};
+	unsigned failed = 0;
+
+	for (uint64_t k = 0; k < 100; k++) {
+		bool fired = true;
+
+		for (unsigned n = 1; fired; n++) {
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_seen_add(&seen, k);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			for (uint64_t i = 0; i < 100; i++)
+				ck_assert_int_eq(h5_seen_has(&seen, i), i < k || (i == k && !fired));
+			failed += fired;
+		}
+	}
+	ck_assert_uint_gt(failed, 0);
+	h5_seen_release(&seen);
+}
+END_TEST
+
+/* A buffer keeps what it has, and the error. */
+START_TEST(buffers_while_memory_is_short)
+{
+	char long_text[1000];
+	bool fired = true;
+	unsigned failed = 0;
+
+	memset(long_text, 'x', sizeof long_text - 1);
+	long_text[sizeof long_text - 1] = 0;
+	for (unsigned n = 1; fired; n++) {
+		struct h5_buf b;
+
+		h5_buf_init(&b, SIZE_MAX);
+		h5_buf_text(&b, "abc");
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		h5_buf_printf(&b, "%s", long_text);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!b.err || (fired && b.err == -ENOMEM)); /* libc may do without */
+		ck_assert_uint_eq(b.size, b.err ? 3 : 3 + sizeof long_text - 1);
+		failed += b.err != 0;
+		ck_assert_mem_eq(b.data, "abc", 3);
+		if (b.err) {
+			h5_buf_byte(&b, 'd');
+			ck_assert_uint_eq(b.size, 3);
+		}
+		h5_buf_release(&b);
+	}
+	ck_assert_uint_gt(failed, 1);
+}
+END_TEST
+
 /* With chains of four, 10,000 items would have 65,536. */
 START_TEST(a_table_has_no_more_buckets_than_four_times_its_items)
 {
@@ -438,8 +734,11 @@ START_TEST(hashes_are_other_ones_in_each_process)
 END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
-	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit, buf_prints,
-	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
-	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set,
-	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_four_times_its_items,
-	  keys_go_to_all_chains, chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
+	  numbers_of_all_sizes, readers_of_parts, utf8_is_what_unicode_says, escaped_text_is_cut,
+	  extents_while_memory_is_short, extents_that_cannot_be_added, seen_numbers_while_memory_is_short,
+	  buffers_while_memory_is_short, reader_verifies_checksums, products_are_checked,
+	  buf_stops_at_its_limit, buf_prints, text_cannot_steer_a_terminal,
+	  nothing_is_interrupted_in_its_first_second, io_tells_whether_it_is_locked, a_wait_is_told_once,
+	  a_read_tells_before_it_waits, extents_are_a_set, seen_numbers_are_a_set,
+	  a_table_has_no_more_buckets_than_four_times_its_items, keys_go_to_all_chains,
+	  chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
