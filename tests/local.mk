@@ -121,6 +121,7 @@ UNIT_TESTS = \
 	tests/unit/check_transaction \
 	tests/unit/check_transfers \
 	tests/unit/check_tree \
+	tests/unit/check_tree_files \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
@@ -189,6 +190,8 @@ tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(scratch)
+tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(fault_call_flags),--wrap=h5_file_set_share,--wrap=h5_vfs_fsync_directory
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
