@@ -432,6 +432,7 @@ OFFLINE_TESTS = \
 	tests/offline/crash_text.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
+	tests/offline/offline_findings.py \
 	tests/offline/offline_list.py \
 	tests/offline/offline_progress.py \
 	tests/offline/offline_reclaim.py \
