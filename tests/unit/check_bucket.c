@@ -230,7 +230,8 @@ static struct {
 	const char *const
 		*keys;	/* in ascending order; NULL at the end. NULL: the link is asked, not the test */
 	unsigned page;	/* names of a page */
-	unsigned empty; /* pages without a name come first */
+	unsigned empty; /* pages without a name come first, */
+	bool late;	/* or behind the first one that has some */
 	unsigned requests;
 	unsigned fails; /* the last of so many requests fails; 0: none does */
 	unsigned takes; /* seconds, each request */
@@ -289,7 +290,10 @@ int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char 
 		return h5_fail(-EIO, H5_UNDEF, "no answer");
 	out = open_memstream(page, got);
 	fprintf(out, "<ListBucketResult>");
-	first = number >= pages.empty ? (number - pages.empty) * pages.page : UINT_MAX;
+	if (pages.late && !number)
+		first = 0;
+	else
+		first = number >= pages.empty + pages.late ? (number - pages.empty) * pages.page : UINT_MAX;
 	for (const char *const *key = pages.keys; *key; key++) {
 		if (strncmp(*key, below, n) != 0 || (before && is_one_item(before, *key, n)))
 			continue;
@@ -298,7 +302,7 @@ int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char 
 			add_key(out, *key, n);
 		more = more || item > first + pages.page;
 	}
-	more = more || number < pages.empty;
+	more = more || number < pages.empty + pages.late;
 	if (more)
 		fprintf(out, "<NextContinuationToken>%u</NextContinuationToken>", number + 1);
 	fprintf(out, "<IsTruncated>%s</IsTruncated></ListBucketResult>", more ? "true" : "false");
@@ -458,9 +462,14 @@ START_TEST(names_that_begin_alike)
 	static const char *const both[] = {"a", "a+1", "a-2", "a-3", "a/x", "ab", NULL};
 	static const char *const object[] = {"a", "a+1", "a-2", "a-3", "ab", NULL};
 	static const char *const folder[] = {"a+1", "a-2", "a-3", "a/x", "ab", NULL};
+	static const char *const other_order[] = {"a/x", "a", "a+1", "a-2", NULL};
 	static const char *const none[] = {"a+1", "a-2", "a-3", "ab", "b", NULL};
 	struct h5_bucket *bucket;
 
+	bucket = open_bucket(other_order, 9);
+	check_list(bucket, "", "a/ a+1 a-2 ", 0);
+	ck_assert(find(bucket, "", "a", true, 0, 1).is_folder);
+	close_bucket(bucket);
 	for (unsigned page = 1; page < 7; page++) {
 		struct h5_bucket_entry entry;
 
@@ -521,7 +530,16 @@ START_TEST(listings_that_fail)
 		if (!more)
 			h5_bucket_put(bucket, listed);
 	}
+	pages.late = true;
+	for (unsigned more = 0; more < 2; more++) {
+		pages.time += H5_BUCKET_KEEP;
+		pages.empty = EMPTY_PAGES + more;
+		ck_assert_int_eq(h5_bucket_list(bucket, "", &listed), more ? -EIO : 0);
+		if (!more)
+			h5_bucket_put(bucket, listed);
+	}
 	h5_bucket_close(bucket);
+	pages.late = false;
 	/* There is a folder without a key only if the whole bucket is mounted. */
 	pages.empty = 0;
 	pages.keys = nothing;
