@@ -188,6 +188,7 @@ tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
+tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(scratch)
