@@ -207,5 +207,31 @@ START_TEST(no_memory)
 }
 END_TEST
 
+/* The first directory is one of 10,000 levels, at most. */
+START_TEST(the_deepest_tree)
+{
+	enum { GROUPS = 10000 };
+	static const struct h5_walk_ops ops = {.visit = visit, .leave = leave, .failed = failed};
+	struct trip trip = {0}, below = {0};
+	struct h5_walk walk = {.vfs = scene.vfs, .ops = &ops, .arg = &below};
+	struct h5_vfs_entry first;
+
+	vfs_scene_close(&scene);
+	vfs_scene_open_to_read(&scene, "check_deep.h5");
+	ck_assert_int_eq(go(&trip, "/"), 0);
+	ck_assert_uint_eq(trip.visited, GROUPS);
+	ck_assert_uint_eq(trip.left, GROUPS);
+	ck_assert_uint_eq(trip.failed, 1);
+	ck_assert_int_eq(trip.code, -ELOOP);
+	walk.vfs = scene.vfs;
+	ck_assert_int_eq(h5_vfs_lookup(scene.vfs, h5_vfs_root(scene.vfs), "g", &first), 0);
+	ck_assert_int_eq(h5_walk_run(&walk, first.node, "/g"), 0);
+	ck_assert_uint_eq(below.visited, GROUPS - 1);
+	ck_assert_uint_eq(below.left, GROUPS - 1);
+	ck_assert_uint_eq(below.failed, 0);
+	h5_vfs_forget(scene.vfs, first.node, 1);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("walk", setup, teardown, all_is_visited, what_ends_a_walk, a_walk_that_nobody_wants,
-		 the_longest_paths, no_memory)
+		 the_longest_paths, the_deepest_tree, no_memory)
