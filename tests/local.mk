@@ -115,6 +115,7 @@ UNIT_TESTS = \
 	tests/unit/check_space \
 	tests/unit/check_structured \
 	tests/unit/check_subfiles \
+	tests/unit/check_subfiles_open \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_target \
@@ -266,6 +267,8 @@ tests_unit_check_onion_SOURCES = tests/unit/check_onion.c $(fault_alloc)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)
 tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
+tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
