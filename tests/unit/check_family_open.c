@@ -229,6 +229,283 @@ START_TEST(what_follows_the_last_member)
 }
 END_TEST
 
+/* ---- families that are only read ---- */
+
+static void write_file(const char *name, const char *text)
+{
+	int fd = openat(scene.folder.fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void remove_file(const char *name)
+{
+	ck_assert_int_eq(unlinkat(scene.folder.fd, name, 0), 0);
+}
+
+/* Opens the file with the others, as the driver information has it. */
+static int open_as(const char *name, const struct h5_driver_info *info, bool sure)
+{
+	char path[200];
+	int rc;
+
+	snprintf(path, sizeof path, "%s/%s", scene.folder.path, name);
+	SUCCEEDS(h5_io_open_local(path, H5_LOCK_ALWAYS, false, &scene.first));
+	scene.io = scene.first;
+	scene.members.path = name;
+	scene.members.writable = false;
+	rc = h5_members_open(&scene.members, info, sure, &scene.io);
+	ck_assert(!rc || scene.io == scene.first);
+	return rc;
+}
+
+/* The bytes of the whole file; those that are missing are "?". `missing`: NULL: nothing. */
+static void is_file(const char *expected, const char *missing)
+{
+	char byte;
+
+	ck_assert_pstr_eq(scene.members.missing, missing);
+	for (size_t i = 0; i < strlen(expected); i++) {
+		int rc = h5_io_read(scene.io, i, &byte, 1);
+
+		ck_assert_int_eq(rc, expected[i] == '?' ? -EIO : 0);
+		ck_assert(rc || byte == expected[i]);
+	}
+	ck_assert_int_ne(h5_io_read(scene.io, strlen(expected), &byte, 1), 0);
+	h5_io_close(scene.io);
+	free(scene.members.missing);
+	scene.members.missing = NULL;
+}
+
+/* Which zeros in the name are the number. */
+START_TEST(numbers_in_names)
+{
+	static const struct {
+		const char *name, *files[2], *expected, *missing;
+	} cases[] = {
+		{"m0.h5", {"m1.h5", "m2.h5"}, "aabbc", NULL},
+		{"m00.h5", {"m01.h5", "m02.h5"}, "aabbc", NULL},
+		{"00", {"01", "02"}, "aabbc", NULL},
+		{"r0f0", {"r0f1", "r0f2"}, "aabbc", NULL},
+		{"r0f0", {"r1f0", "r2f0"}, "aabbc", NULL},
+		{"r00f0x", {"r01f0x", "r02f0x"}, "aabbc", NULL},
+		{"m100", {"m101", "m102"}, "aabbc", NULL},
+		/* If no other is there, the last zeros count. */
+		{"r00f00", {"other", "another"}, "aa???", "r00f01 and 1 more"},
+		{"r00f0x", {"r00f2x", "other"}, "aa??b", "r00f1x"},
+		{"nothing",
+		 {"other", "another"},
+		 "aa",
+		 "all members but this one (its name has no number 0)"},
+	};
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = 2};
+
+	scene.members.end = 5;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		write_file(cases[i].name, "aa");
+		write_file(cases[i].files[0], strstr(cases[i].expected, "?b") ? "b" : "bb");
+		write_file(cases[i].files[1], "c");
+		SUCCEEDS(open_as(cases[i].name, &info, true));
+		is_file(cases[i].expected, cases[i].missing);
+		remove_file(cases[i].name);
+		remove_file(cases[i].files[0]);
+		remove_file(cases[i].files[1]);
+	}
+}
+END_TEST
+
+/* If only the size suggests a family, all must be as it would be in one. */
+START_TEST(perhaps_a_family)
+{
+	static const struct {
+		const char *second, *third; /* NULL: it is not there */
+		bool is_family;
+	} cases[] = {{"bb", "c", true},	 {"bb", "cc", true}, {"bb", "ccc", false}, {"bbb", "c", false},
+		     {"b", "cc", false}, {NULL, "c", false}, {"bb", NULL, false},  {"bb", "", false}};
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = 2},
+				    large = {.driver = H5_DRIVER_FAMILY, .member_size = 8};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		scene.members.end = 5;
+		write_file("p0", "aa");
+		if (cases[i].second)
+			write_file("p1", cases[i].second);
+		if (cases[i].third)
+			write_file("p2", cases[i].third);
+		SUCCEEDS(open_as("p0", &info, false));
+		ck_assert_msg((scene.io != scene.first) == cases[i].is_family, "%zu", i);
+		ck_assert_ptr_null(scene.members.missing);
+		h5_io_close(scene.io);
+		/* One member is no family. */
+		scene.members.end = 2;
+		SUCCEEDS(open_as("p0", &info, false));
+		ck_assert_ptr_eq(scene.io, scene.first);
+		h5_io_close(scene.io);
+		(void)unlinkat(scene.folder.fd, "p1", 0);
+		(void)unlinkat(scene.folder.fd, "p2", 0);
+	}
+	/* The others may be no files of their own. */
+	write_file("p0", "aaaaaaaa");
+	write_file("p1", "\x89HDF\r\n\x1a\n");
+	scene.members.end = 16;
+	SUCCEEDS(open_as("p0", &large, false));
+	ck_assert_ptr_eq(scene.io, scene.first);
+	h5_io_close(scene.io);
+	write_file("p1", "\x89HDF\r\n\x1a.");
+	SUCCEEDS(open_as("p0", &large, false));
+	ck_assert_ptr_ne(scene.io, scene.first);
+	h5_io_close(scene.io);
+	/* No family has so many. */
+	scene.members.end = (uint64_t)H5_MEMBERS_MAX * 2 + 1;
+	SUCCEEDS(open_as("p0", &info, false));
+	ck_assert_ptr_eq(scene.io, scene.first);
+	h5_io_close(scene.io);
+	scene.members.end = H5_UNDEF;
+	SUCCEEDS(open_as("p0", &info, true));
+	ck_assert_ptr_eq(scene.io, scene.first);
+	h5_io_close(scene.io);
+	/* Nor one whose name has no number. */
+	write_file("p", "aa");
+	scene.members.end = 5;
+	SUCCEEDS(open_as("p", &info, false));
+	ck_assert_ptr_eq(scene.io, scene.first);
+	ck_assert_ptr_null(scene.members.missing);
+	h5_io_close(scene.io);
+	remove_file("p");
+	remove_file("p0");
+	remove_file("p1");
+}
+END_TEST
+
+/* With external=none a file of its own, or one with other rights, is no member, unless the user names it. */
+START_TEST(guarded_families)
+{
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = 8};
+
+	scene.members.end = 16;
+	scene.folder.external = H5_EXTERNAL_NONE;
+	write_file("p0", "aaaaaaaa");
+	write_file("p1", "\x89HDF\r\n\x1a\n");
+	SUCCEEDS(open_as("p0", &info, true));
+	is_file("aaaaaaaa????????", "p1");
+	scene.members.pattern = "p%d";
+	SUCCEEDS(open_as("p0", &info, true));
+	is_file("aaaaaaaa\x89HDF\r\n\x1a\n", NULL);
+	scene.members.pattern = NULL;
+	write_file("p1", "bbbbbbbb");
+	SUCCEEDS(open_as("p0", &info, true));
+	is_file("aaaaaaaabbbbbbbb", NULL);
+	ck_assert_int_eq(fchmodat(scene.folder.fd, "p1", 0600, 0), 0);
+	ck_assert_int_eq(fchmodat(scene.folder.fd, "p0", 0644, 0), 0);
+	SUCCEEDS(open_as("p0", &info, true));
+	is_file("aaaaaaaa????????", "p1");
+	/* It does not matter whether it can be written. */
+	ck_assert_int_eq(fchmodat(scene.folder.fd, "p1", 0444, 0), 0);
+	SUCCEEDS(open_as("p0", &info, true));
+	is_file("aaaaaaaabbbbbbbb", NULL);
+	if (!geteuid()) {
+		ck_assert_int_eq(fchownat(scene.folder.fd, "p1", 1, (gid_t)-1, 0), 0);
+		SUCCEEDS(open_as("p0", &info, true));
+		is_file("aaaaaaaa????????", "p1");
+	}
+	remove_file("p0");
+	remove_file("p1");
+}
+END_TEST
+
+/* ---- multi ---- */
+
+static struct h5_driver_info multi_info(const char *first, const char *second, const char *third)
+{
+	struct h5_driver_info info = {.driver = H5_DRIVER_MULTI, .members = 3};
+	const char *const names[] = {first, second, third};
+
+	for (unsigned i = 0; i < 3; i++) {
+		info.member[i].start = 2 * i;
+		snprintf(info.member[i].name, sizeof info.member[i].name, "%s", names[i]);
+	}
+	return info;
+}
+
+/* The name of the first member says what the others are called. */
+START_TEST(names_of_multi_members)
+{
+	static const struct {
+		const char *names[3], *first, *expected, *missing;
+		bool guarded;
+	} cases[] = {
+		{{"%s-s.h5", "%s-b.h5", "%s-r.h5"}, "m-s.h5", "aabbcc", NULL, false},
+		{{"%s-s.h5", "%s-b.h5", "%s-r.h5"}, "m-s.h5", "aabbcc", NULL, true},
+		{{"%s-s.h5", "%s-b.h5", "%s-x.h5"}, "m-s.h5", "aabb", "m-x.h5", false},
+		{{"%s-s.h5", "%s-b.h5", "%s-x.h5"}, "m-s.h5", "aa", "m-b.h5 and 1 more", true},
+		{{"pre-%s", "m-b.h5", "m-r.h5"}, "pre-m", "aabbcc", NULL, false},
+		{{"fixed", "m-b.h5", "m-r.h5"}, "m-s.h5", "aabbcc", NULL, false},
+		{{"fixed", "%s-b.h5", "m-r.h5"}, "m-s.h5", "aa??cc", "%s-b.h5", false},
+		/* The first has another name by now. */
+		{{"%s-t.h5", "%s-b.h5", "m-r.h5"}, "m-s.h5", "aa??cc", "%s-b.h5", false},
+		{{"x%s-s.h5", "%s-b.h5", "m-r.h5"}, "m-s.h5", "aa??cc", "%s-b.h5", false},
+		/* All of the name is outside of the hole. */
+		{{"m-s%s.h5", "m-b%s.h5", "m-r%s.h5"}, "m-s.h5", "aabbcc", NULL, false},
+		{{"m-s.%s.h5", "m-b%s.h5", "m-r%s.h5"}, "m-s.h5", "aa", "m-b%s.h5 and 1 more", false},
+		{{"%s-s.h5", "../%s-b.h5", "%s-r.h5"}, "m-s.h5", "aa??cc", "../m-b.h5", false},
+	};
+
+	write_file("m-s.h5", "aa");
+	write_file("pre-m", "aa");
+	write_file("m-b.h5", "bb");
+	write_file("m-r.h5", "cc");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_driver_info info =
+			multi_info(cases[i].names[0], cases[i].names[1], cases[i].names[2]);
+
+		scene.folder.external = cases[i].guarded ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
+		SUCCEEDS(open_as(cases[i].first, &info, true));
+		ck_assert_pstr_eq(scene.members.missing, cases[i].missing);
+		if (strlen(cases[i].expected) == 6)
+			is_file(cases[i].expected, cases[i].missing);
+		else
+			h5_io_close(scene.io);
+		free(scene.members.missing);
+		scene.members.missing = NULL;
+	}
+	remove_file("m-s.h5");
+	remove_file("pre-m");
+	remove_file("m-b.h5");
+	remove_file("m-r.h5");
+}
+END_TEST
+
+/* They are in the order of their addresses, wherever the information has them. */
+START_TEST(addresses_of_multi_members)
+{
+	struct h5_driver_info info = multi_info("%s-s.h5", "%s-b.h5", "%s-r.h5");
+
+	write_file("m-s.h5", "aa");
+	write_file("m-b.h5", "bb");
+	write_file("m-r.h5", "cc");
+	info.member[1].start = 4;
+	info.member[2].start = 2;
+	SUCCEEDS(open_as("m-s.h5", &info, true));
+	is_file("aaccbb", NULL);
+	info.member[2].start = 4;
+	ck_assert_int_eq(open_as("m-s.h5", &info, true), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "two members start at 4"));
+	h5_io_close(scene.io);
+	info.member[2].start = 0;
+	ck_assert_int_eq(open_as("m-s.h5", &info, true), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "two members start at 0"));
+	h5_io_close(scene.io);
+	info.member[0].start = 6;
+	ck_assert_int_eq(open_as("m-s.h5", &info, true), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "the superblock's member starts at 6"));
+	h5_io_close(scene.io);
+	remove_file("m-s.h5");
+	remove_file("m-b.h5");
+	remove_file("m-r.h5");
+}
+END_TEST
+
 /* Bytes that are allocated, of the process; where a sanitizer allocates, it finds what is lost. */
 static size_t allocated(void)
 {
@@ -291,4 +568,5 @@ END_TEST
 
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
-		 no_memory)
+		 numbers_in_names, perhaps_a_family, guarded_families, names_of_multi_members,
+		 addresses_of_multi_members, no_memory)
