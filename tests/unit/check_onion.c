@@ -4,12 +4,17 @@
 #include "base/little_endian.h"
 #include "fault_alloc.h"
 #include "format/onion.h"
+#include "scratch.h"
 #include "store/onion.h"
-#include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
 	PAGE = 8,
@@ -462,7 +467,10 @@ END_TEST
 /* The time of a text that is none is not known. */
 START_TEST(times)
 {
-	for (size_t i = 0; i <= 15; i++) {
+	static const char wrong[] = "x+- ";
+
+	for (size_t k = 0; k < 15 * 4 + 1; k++) {
+		size_t i = k / 4;
 		char text[17] = TIME;
 		struct h5_onion *onion;
 		struct h5_io_stat st;
@@ -471,7 +479,7 @@ START_TEST(times)
 		begin();
 		time_text = text;
 		if (i < 15)
-			text[i] = 'x';
+			text[i] = wrong[k % 4];
 		put_record(ORIGIN, PAGE, NULL, 0, 0);
 		finish(ORIGIN);
 		ck_assert_int_eq(open_onion(&onion), 0);
@@ -481,6 +489,81 @@ START_TEST(times)
 		h5_io_close(io);
 		h5_onion_close(onion);
 	}
+}
+END_TEST
+
+/* ---- where it is ---- */
+
+static void make_file(const char *name, const char *text)
+{
+	char path[400];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", scratch_folder(), name);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+START_TEST(names)
+{
+	struct h5_folder folder = {.fd = -1, .external = H5_EXTERNAL_BENEATH, .lock = H5_LOCK_ALWAYS},
+			 none = folder;
+	char path[200], name[NAME_MAX + 1] = "";
+	struct h5_io *first, *pages;
+	int fd;
+
+	ck_assert_int_eq(h5_folder_open(&folder, scratch_folder()), 0);
+	make_file("f", "text");
+	snprintf(path, sizeof path, "%s/f", scratch_folder());
+	ck_assert_int_eq(h5_io_open_local(path, H5_LOCK_NONE, false, &first), 0);
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	make_file("f.onion", "OHDx");
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	make_file("f.onion", "OHD");
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	make_file("f.onion", "OHDH");
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	ck_assert_ptr_nonnull(pages);
+	h5_io_close(pages);
+	/* Bytes in memory have no folder. */
+	ck_assert_int_eq(h5_onion_find(&none, "f", first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	/* It cannot be had now. */
+	strcat(path, ".onion");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), -EWOULDBLOCK);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "the history of the file (f.onion): "));
+	close(fd);
+	/* If no others are opened, it must have the same rights. */
+	ck_assert_int_eq(chmod(path, 0600), 0);
+	folder.external = H5_EXTERNAL_NONE;
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), -EACCES);
+	folder.external = H5_EXTERNAL_BENEATH;
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	h5_io_close(pages);
+	ck_assert_int_eq(remove(path), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_eq(h5_onion_find(&folder, "f", first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	/* The longest name, and one more byte. */
+	memset(name, 'n', NAME_MAX);
+	strcpy(name + NAME_MAX - 6, ".onion");
+	make_file(name, "OHDH");
+	name[NAME_MAX - 6] = 0;
+	ck_assert_int_eq(h5_onion_find(&folder, name, first, &pages), 0);
+	ck_assert_ptr_nonnull(pages);
+	h5_io_close(pages);
+	strcat(name, "n");
+	ck_assert_int_eq(h5_onion_find(&folder, name, first, &pages), 0);
+	ck_assert_ptr_null(pages);
+	h5_io_close(first);
+	h5_folder_close(&folder);
 }
 END_TEST
 
@@ -599,4 +682,4 @@ START_TEST(memory_is_short)
 END_TEST
 
 UNIT_MAIN("onion", revisions_are_read, no_origin, pages_that_are_there_twice, every_byte_is_watched,
-	  what_cannot_be, times, long_lists, many_revisions, calls_that_fail, memory_is_short)
+	  what_cannot_be, times, names, long_lists, many_revisions, calls_that_fail, memory_is_short)
