@@ -12,6 +12,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree2_write \
 	tests/unit/check_boxes \
 	tests/unit/check_bucket \
+	tests/unit/check_cache_image \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
@@ -271,6 +272,8 @@ tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
+tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
+tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)

@@ -599,6 +599,41 @@ START_TEST(long_lists)
 }
 END_TEST
 
+/* Pages that lie side by side in both files are read at once. */
+START_TEST(adjacent_pages)
+{
+	static const struct {
+		size_t step_there, step_here; /* between pages */
+		unsigned calls;
+	} cases[] = {{2, 2, 1}, {2, 4, 10}, {4, 2, 19}};
+
+	for (size_t k = 0; k < 3; k++) {
+		struct page pages[10];
+		struct h5_onion *onion;
+		struct h5_io *io;
+		uint8_t got[38];
+		size_t n = 9 * cases[k].step_there + 2;
+
+		begin();
+		for (int i = 0; i < 5; i++)
+			put_page((char)('a' + i));
+		for (size_t i = 0; i < 10; i++)
+			pages[i] = (struct page){i * cases[k].step_there, 40 + i * cases[k].step_here};
+		put_record(n, 2, pages, 10, 0);
+		finish(ORIGIN);
+		ck_assert_int_eq(open_onion(&onion), 0);
+		ck_assert_int_eq(h5_onion_open_revision(onion, 1, false, &io), 0);
+		calls = 0;
+		ck_assert_int_eq(h5_io_read(io, 0, got, n), 0);
+		ck_assert_uint_eq(calls, cases[k].calls);
+		for (size_t i = 0; i < 10; i++)
+			ck_assert_mem_eq(got + pages[i].address, bytes + pages[i].offset, 2);
+		h5_io_close(io);
+		h5_onion_close(onion);
+	}
+}
+END_TEST
+
 START_TEST(many_revisions)
 {
 	for (size_t n = PIECE - 1; n <= 2 * PIECE + 1; n += n == PIECE + 1 ? PIECE - 2 : 1) {
@@ -682,4 +717,5 @@ START_TEST(memory_is_short)
 END_TEST
 
 UNIT_MAIN("onion", revisions_are_read, no_origin, pages_that_are_there_twice, every_byte_is_watched,
-	  what_cannot_be, times, names, long_lists, many_revisions, calls_that_fail, memory_is_short)
+	  what_cannot_be, times, names, long_lists, adjacent_pages, many_revisions, calls_that_fail,
+	  memory_is_short)

@@ -1,0 +1,255 @@
+/* A file with a metadata cache image: its blocks are read as if they were in their places. */
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "fault_alloc.h"
+#include "format/object_header.h"
+#include "store/file.h"
+#include "store/file_set.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	SIZE = 4096,
+	EXTENSION = 300,
+	EXTENSION_SIZE = 16 + 8 + 24,
+	IMAGE = 1000,
+	SUPERBLOCK = 48,
+	ENTRIES = 4,
+	IMAGE_MAX = 1 << 26
+};
+
+struct entry {
+	uint64_t address, n; /* its bytes are `c`, n of them */
+	char c;
+};
+
+static uint8_t bytes[SIZE];
+static size_t base, at; /* at: where the next byte of an image goes */
+
+static void put(uint64_t number, unsigned n)
+{
+	for (; n--; number >>= 8)
+		bytes[at++] = (uint8_t)number;
+}
+
+/* The image has these entries, and says that it has `count` of them. Returns its size. */
+static size_t put_image(const struct entry *entries, size_t n, uint32_t count, unsigned parents)
+{
+	size_t begin = at = base + IMAGE;
+
+	memcpy(bytes + at, "MDCI\0\0", 6);
+	at += 6;
+	put(0, 8);
+	put(count, 4);
+	for (size_t i = 0; i < n; i++) {
+		put(0, 8);
+		put(parents, 2);
+		put(0, 4);
+		put(entries[i].address, 8);
+		put(entries[i].n, 8);
+		for (unsigned k = 0; k < parents; k++)
+			put(77, 8);
+		for (uint64_t k = 0; k < entries[i].n && k < 200; k++)
+			put((uint8_t)entries[i].c, 1);
+	}
+	put(h5_lookup3(bytes + begin, at - begin, 0), 4);
+	return at - begin;
+}
+
+/* All else: a superblock, and its extension with the one message. */
+static void put_file(uint64_t address, uint64_t size)
+{
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .base = base,
+					 .extension = EXTENSION,
+					 .end = SIZE,
+					 .driver_info = H5_UNDEF,
+					 .root = 90};
+	struct h5_writer w = h5_writer_init(bytes + base, H5_SUPERBLOCK_NEW, 8, 8);
+
+	h5_superblock_encode(&w, &sb);
+	at = base + EXTENSION;
+	put(1, 1);
+	put(0, 1);
+	put(1, 2);
+	put(1, 4);
+	put(32, 4);
+	put(0, 4);
+	put(H5_MSG_CACHE_IMAGE, 2);
+	put(24, 2);
+	put(0, 4);
+	put(0, 1);
+	put(address, 8);
+	put(size, 8);
+	put(0, 7);
+}
+
+static void begin(size_t user_block)
+{
+	base = user_block;
+	memset(bytes, '.', SIZE);
+}
+
+static int open_set(struct h5_file_set **set)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
+	int rc;
+
+	fault_alloc_count(true);
+	rc = h5_file_set_open_memory(bytes, SIZE, &options, set);
+	fault_alloc_count(false);
+	return rc;
+}
+
+/* `expected`: what is read from the address on. */
+static void reads(const struct entry *entries, size_t n, uint64_t address, const char *expected)
+{
+	size_t size = put_image(entries, n, (uint32_t)n, 0);
+	struct h5_file_set *set;
+	char got[64];
+
+	put_file(IMAGE, size);
+	ck_assert_int_eq(open_set(&set), 0);
+	ck_assert(!h5_file_is_plain(h5_file_set_root(set)));
+	ck_assert_int_eq(h5_file_read(h5_file_set_root(set), address, got, strlen(expected)), 0);
+	ck_assert_msg(!memcmp(got, expected, strlen(expected)), "%.*s", (int)strlen(expected), got);
+	h5_file_set_close(set);
+}
+
+static void refuses(int code, const char *text)
+{
+	struct h5_file_set *set;
+
+	ck_assert_int_eq(open_set(&set), code);
+	ck_assert_msg(strstr(h5_error_last()->text, text), "%s", h5_error_last()->text);
+}
+
+START_TEST(blocks_in_their_places)
+{
+	for (size_t user_block = 0; user_block <= 512; user_block += 512) {
+		const struct entry entries[] = {{2010, 3, 'b'}, {2000, 5, 'a'}, {2013, 2, 'c'},
+						{2015, 0, 'x'}, {2015, 0, 'x'}, {2020, 1, 'd'}};
+
+		begin(user_block);
+		reads(entries, 6, 1998, "..aaaaa.....bbbcc.....d..");
+		begin(user_block);
+		reads(NULL, 0, 1998, ".....");
+	}
+}
+END_TEST
+
+/* The superblock and its extension were read already: a block over them is left out as a whole. */
+START_TEST(blocks_that_are_left_out)
+{
+	for (size_t user_block = 0; user_block <= 512; user_block += 512) {
+		begin(user_block);
+		reads((struct entry[]){{SUPERBLOCK - 1, 4, 'a'}}, 1, SUPERBLOCK, "...");
+		begin(user_block);
+		reads((struct entry[]){{SUPERBLOCK, 3, 'a'}}, 1, SUPERBLOCK, "aaa.");
+		begin(user_block);
+		reads((struct entry[]){{EXTENSION - 3, 3, 'a'}}, 1, EXTENSION - 4, ".aaa");
+		begin(user_block);
+		reads((struct entry[]){{EXTENSION - 3, 4, 'a'}}, 1, EXTENSION - 4, "....");
+		begin(user_block);
+		reads((struct entry[]){{EXTENSION + EXTENSION_SIZE - 1, 4, 'a'}}, 1,
+		      EXTENSION + EXTENSION_SIZE, "...");
+		begin(user_block);
+		reads((struct entry[]){{EXTENSION + EXTENSION_SIZE, 3, 'a'}}, 1, EXTENSION + EXTENSION_SIZE,
+		      "aaa.");
+		begin(user_block);
+		reads((struct entry[]){{EXTENSION + 10, 3, 'a'}, {2000, 1, 'b'}}, 2, 1999, ".b.");
+	}
+}
+END_TEST
+
+START_TEST(images_that_cannot_be)
+{
+	const struct entry some[] = {{2000, 5, 'a'}, {2010, 3, 'b'}};
+	struct h5_file_set *set;
+	size_t size;
+
+	begin(0);
+	put_file(IMAGE, put_image((struct entry[]){{2010, 1, 'a'}, {2000, 11, 'b'}}, 2, 2, 0));
+	refuses(-EUCLEAN, "entries overlap");
+	put_file(IMAGE, put_image((struct entry[]){{2000, 1, 'a'}, {2000, 1, 'b'}}, 2, 2, 0));
+	refuses(-EUCLEAN, "entries overlap");
+	put_file(IMAGE, put_image((struct entry[]){{UINT64_MAX - 3, 4, 'a'}}, 1, 1, 0));
+	refuses(-EUCLEAN, "an entry at");
+	/* What it says of its entries. */
+	size = put_image(some, 2, 100, 0);
+	put_file(IMAGE, size);
+	refuses(-EUCLEAN, "100 entries do not fit");
+	put_file(IMAGE, put_image(some, 2, 3, 0));
+	refuses(-EUCLEAN, "cache image entry");
+	put_file(IMAGE, put_image((struct entry[]){{2000, 300, 'a'}}, 1, 1, 0));
+	refuses(-EUCLEAN, "cache image entry");
+	put_file(IMAGE, put_image(some, 2, 1, 3));
+	ck_assert_int_eq(open_set(&set), 0);
+	h5_file_set_close(set);
+	/* Its bytes. */
+	size = put_image(some, 2, 2, 0);
+	put_file(IMAGE, size);
+	for (size_t i = 0; i < size; i++) {
+		bytes[IMAGE + i] ^= 1;
+		ck_assert_int_eq(open_set(&set), i == 4 ? -ENOTSUP : -EUCLEAN);
+		bytes[IMAGE + i] ^= 1;
+	}
+	ck_assert_int_eq(open_set(&set), 0);
+	h5_file_set_close(set);
+	/* Its place. */
+	put_file(H5_UNDEF, size);
+	ck_assert_int_eq(open_set(&set), 0);
+	ck_assert(h5_file_is_plain(h5_file_set_root(set)));
+	h5_file_set_close(set);
+	put_file(SIZE - size + 1, size);
+	refuses(-EUCLEAN, "cache image");
+	put_file(IMAGE, IMAGE_MAX);
+	refuses(-EUCLEAN, "reach beyond the end of the file");
+	put_file(IMAGE, (uint64_t)IMAGE_MAX + 1);
+	refuses(-ENOTSUP, "cache image: 67108865 bytes");
+}
+END_TEST
+
+/* With parents, which each entry may have. */
+START_TEST(parents)
+{
+	const struct entry some[] = {{2000, 2, 'a'}, {2010, 3, 'b'}};
+	struct h5_file_set *set;
+	char got[4];
+
+	begin(0);
+	put_file(IMAGE, put_image(some, 2, 2, 5));
+	ck_assert_int_eq(open_set(&set), 0);
+	ck_assert_int_eq(h5_file_read(h5_file_set_root(set), 2010, got, 4), 0);
+	ck_assert_mem_eq(got, "bbb.", 4);
+	h5_file_set_close(set);
+}
+END_TEST
+
+START_TEST(memory_is_short)
+{
+	const struct entry some[] = {{2000, 2, 'a'}, {2010, 3, 'b'}};
+	bool fired = true;
+
+	begin(0);
+	put_file(IMAGE, put_image(some, 2, 2, 0));
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_file_set *set;
+		int rc;
+
+		fault_alloc_arm(n);
+		rc = open_set(&set);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		if (!rc)
+			h5_file_set_close(set);
+	}
+}
+END_TEST
+
+UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
+	  memory_is_short)
