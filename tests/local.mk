@@ -51,6 +51,7 @@ UNIT_TESTS = \
 	tests/unit/check_group \
 	tests/unit/check_group_faults \
 	tests/unit/check_group_write \
+	tests/unit/check_header_check \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
