@@ -771,6 +771,31 @@ START_TEST(files_are_read)
 }
 END_TEST
 
+/* What goes on must end where the request does. */
+START_TEST(the_rest_of_a_request)
+{
+	const struct h5_remote_request request = {.what = H5_REMOTE_READ, .id = 9, .file = 0, .n = CELL};
+	const struct step first = {.range = "0-16383",
+				   .head = HEAD("206") RANGE("0-16383/49052") END,
+				   .n = 10000,
+				   .result = CURLE_PARTIAL_FILE},
+			  more = {.range = "10000-16383",
+				  .head = HEAD("206") RANGE("10000-16384/49052") END,
+				  .from = 10000,
+				  .n = CELL - 10000},
+			  rest = {.range = "10000-16383",
+				  .head = HEAD("206") RANGE("10000-16383/49052") END,
+				  .from = 10000,
+				  .n = CELL - 10000};
+
+	begin();
+	check_reply(ask(request, (struct step[]){first, more, rest}, 3),
+		    &(struct expected){.got = CELL, .size = SIZE, .repeated = 2}, "more than the rest");
+	check_cells(&request, CELL);
+	end();
+}
+END_TEST
+
 /* What has failed just now is tried once; if nothing came in time, not even that. */
 START_TEST(after_a_failure)
 {
@@ -1445,11 +1470,12 @@ START_TEST(memory_is_short)
 END_TEST
 
 UNIT_MAIN_LOOPS("transfers", {files_are_opened, sizeof openings / sizeof *openings}, {whole_files, 1},
-		{files_are_read, sizeof readings / sizeof *readings}, {after_a_failure, 1}, {long_answers, 1},
-		{settings, 1}, {objects_are_opened, sizeof stores / sizeof *stores},
-		{objects_are_signed_for, 1}, {versions, 1}, {pages_are_listed, sizeof pages / sizeof *pages},
-		{pages_at_once, 1}, {bytes_on_disk, 1}, {offers, 1}, {what_is_not_kept, 1},
-		{damaged_blocks, 1}, {places_on_disk, 1}, {memory_is_short, 1})
+		{files_are_read, sizeof readings / sizeof *readings}, {the_rest_of_a_request, 1},
+		{after_a_failure, 1}, {long_answers, 1}, {settings, 1},
+		{objects_are_opened, sizeof stores / sizeof *stores}, {objects_are_signed_for, 1},
+		{versions, 1}, {pages_are_listed, sizeof pages / sizeof *pages}, {pages_at_once, 1},
+		{bytes_on_disk, 1}, {offers, 1}, {what_is_not_kept, 1}, {damaged_blocks, 1},
+		{places_on_disk, 1}, {memory_is_short, 1})
 
 #else
 
