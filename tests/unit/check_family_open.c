@@ -255,7 +255,9 @@ static int open_as(const char *name, const struct h5_driver_info *info, bool sur
 	scene.io = scene.first;
 	scene.members.path = name;
 	scene.members.writable = false;
+	fault_alloc_count(true);
 	rc = h5_members_open(&scene.members, info, sure, &scene.io);
+	fault_alloc_count(false);
 	ck_assert(!rc || scene.io == scene.first);
 	return rc;
 }
@@ -506,6 +508,98 @@ START_TEST(addresses_of_multi_members)
 }
 END_TEST
 
+/* To be written, all must be there, and be different files. */
+START_TEST(multi_members_that_are_written)
+{
+	struct h5_driver_info info = multi_info("%s-s.h5", "%s-b.h5", "%s-r.h5");
+	char path[200], got[6];
+
+	write_file("m-s.h5", "aa");
+	write_file("m-b.h5", "bb");
+	write_file("m-r.h5", "cc");
+	snprintf(path, sizeof path, "%s/m-s.h5", scene.folder.path);
+	scene.members.path = "m-s.h5";
+	scene.members.writable = true;
+	scene.folder.lock = H5_LOCK_NONE;
+	for (int i = 0; i < 3; i++) {
+		static const int codes[] = {0, -EINVAL, -ENOENT};
+
+		SUCCEEDS(h5_io_open_local(path, H5_LOCK_NONE, true, &scene.first));
+		scene.io = scene.first;
+		ck_assert_int_eq(h5_members_open(&scene.members, &info, true, &scene.io), codes[i]);
+		ck_assert_int_eq(scene.io == scene.first, i > 0);
+		if (!i) {
+			SUCCEEDS(h5_io_write(scene.io, 2, "xx", 2));
+			SUCCEEDS(h5_io_read(scene.io, 0, got, 6));
+			ck_assert_mem_eq(got, "aaxxcc", 6);
+			remove_file("m-r.h5");
+			ck_assert_int_eq(linkat(scene.folder.fd, "m-b.h5", scene.folder.fd, "m-r.h5", 0), 0);
+		} else {
+			ck_assert_ptr_nonnull(strstr(h5_error_last()->text,
+						     i == 1 ? "m-b.h5 and m-r.h5 are one file" : "m-r.h5"));
+			if (i == 1)
+				remove_file("m-r.h5");
+		}
+		h5_io_close(scene.io);
+	}
+	remove_file("m-s.h5");
+	remove_file("m-b.h5");
+}
+END_TEST
+
+/* Without memory no member counts as missing. */
+START_TEST(no_memory_to_read)
+{
+	const struct h5_driver_info multi = multi_info("%s-s.h5", "%s-b.h5", "%s-r.h5"),
+				    family = {.driver = H5_DRIVER_FAMILY, .member_size = 2};
+	const struct {
+		const char *name;
+		const struct h5_driver_info *info;
+		bool sure;
+		const char *expected, *missing;
+	} cases[] = {{"m-s.h5", &multi, true, "aa??cc", "m-b.h5"},
+		     {"p0", &family, true, "aabbc", NULL},
+		     {"p0", &family, false, "aabbc", NULL},
+		     {"q", &family, true, "aa", "all members but this one (its name has no number 0)"}};
+
+	scene.members.end = 5;
+	write_file("m-s.h5", "aa");
+	write_file("m-r.h5", "cc");
+	write_file("p0", "aa");
+	write_file("p1", "bb");
+	write_file("p2", "c");
+	write_file("q", "aa");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		unsigned descriptors = unit_descriptors(), refused = 0;
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			int rc;
+
+			fault_alloc_arm(n);
+			rc = open_as(cases[i].name, cases[i].info, cases[i].sure);
+			fired = fault_alloc_disarm();
+			ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%zu, %lu: %d", i, n, rc);
+			refused += rc != 0;
+			if (!rc)
+				is_file(cases[i].expected, cases[i].missing);
+			else
+				h5_io_close(scene.io);
+			free(scene.members.missing);
+			scene.members.missing = NULL;
+			ck_assert_uint_eq(unit_descriptors(), descriptors);
+		}
+		ck_assert_uint_gt(refused, 0);
+	}
+	remove_file("m-s.h5");
+	remove_file("m-r.h5");
+	remove_file("p0");
+	remove_file("p1");
+	remove_file("p2");
+	remove_file("q");
+}
+END_TEST
+
 /* Bytes that are allocated, of the process; where a sanitizer allocates, it finds what is lost. */
 static size_t allocated(void)
 {
@@ -569,4 +663,4 @@ END_TEST
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
 		 numbers_in_names, perhaps_a_family, guarded_families, names_of_multi_members,
-		 addresses_of_multi_members, no_memory)
+		 addresses_of_multi_members, multi_members_that_are_written, no_memory_to_read, no_memory)
