@@ -431,5 +431,56 @@ START_TEST(names_of_other_files)
 }
 END_TEST
 
+/* Behind a URL, names lead to files below its folder alone. The link has ended, so none is there. */
+START_TEST(names_behind_a_url)
+{
+	static const struct {
+		const char *beside, *name, *path; /* NULL: it leads elsewhere */
+	} cases[] = {
+		{"", "a", "a"},
+		{"", "a/b.h5", "a/b.h5"},
+		{"sub/", "a", "sub/a"},
+		{"sub/", "../a", "a"},
+		{"sub/dir/", "../../a", "a"},
+		{"sub/dir/", "../a/./b/../c", "sub/a/c"},
+		{"sub/dir/", "./../x/..", "sub"},
+		{"", "./a//b/.", "a/b"},
+		{"", ".a/..b/...", ".a/..b/..."},
+		{"", "ab/../c", "c"},
+		{"sub/", "/no/where/a", "sub/a"},
+		{"", "..", NULL},
+		{"", "../a", NULL},
+		{"sub/", "../../a", NULL},
+		{"sub/", "a/../../../b", NULL},
+		{"", "a/..", NULL},
+		{"sub/", "..", NULL},
+		{"", ".", NULL},
+		{"", "", NULL},
+	};
+	struct h5_remote_end end;
+	struct h5_folder folder = {.external = H5_EXTERNAL_BENEATH, .fd = -1};
+	char path[PATH_MAX];
+	struct h5_io *io;
+
+	ck_assert_int_eq(h5_remote_new("http://h/", 1 << 20, 1, &folder.remote, &end), 0);
+	close(end.fd);
+	h5_remote_end(folder.remote);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int rc = h5_folder_open_remote(&folder, cases[i].beside, cases[i].name, path, sizeof path,
+					       &io);
+
+		ck_assert_msg(cases[i].path ? rc && rc != -EACCES : rc == -EACCES, "%zu: %d", i, rc);
+		if (cases[i].path)
+			ck_assert_str_eq(path, cases[i].path);
+	}
+	/* four bytes and a NUL */
+	ck_assert_int_ne(h5_folder_open_remote(&folder, "b/", "cd", path, 5, &io), -ENAMETOOLONG);
+	ck_assert_int_eq(h5_folder_open_remote(&folder, "b/", "cd", path, 4, &io), -ENAMETOOLONG);
+	folder.external = H5_EXTERNAL_NONE;
+	ck_assert_int_eq(h5_folder_open_remote(&folder, "", "a", path, sizeof path, &io), -EACCES);
+	h5_remote_close(folder.remote);
+}
+END_TEST
+
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
-	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files)
+	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files, names_behind_a_url)
