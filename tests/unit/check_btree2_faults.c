@@ -165,6 +165,125 @@ START_TEST(children_that_are_nowhere)
 }
 END_TEST
 
+/* Sets the checksum of a block again. */
+static void seal(uint8_t *bytes, size_t n)
+{
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+}
+
+/* What the file is after a change of a sound tree's header, or of its root, which has leaves. */
+static void open_changed(struct model *m, const struct btree2_tree *tree, const struct crash_image *sound,
+			 struct crash_image *changed,
+			 void (*change)(const struct btree2_tree *tree, uint8_t *header, uint8_t *root,
+					unsigned arg),
+			 unsigned arg)
+{
+	const struct btree2_block *header = tree->blocks, *root = tree->blocks + 1;
+
+	target_close(&m->t);
+	crash_image_copy(changed, sound);
+	change(tree, changed->data + header->address, changed->data + root->address, arg);
+	seal(changed->data + header->address, header->size);
+	seal(changed->data + root->address, root->size);
+	crash_image_save(changed, m->t.scratch.path);
+	target_open(&m->t);
+}
+
+enum { DEPTH = 12, ROOT = 16, ROOT_RECORDS = 24, RECORDS = 26 }; /* offsets in the header */
+
+/* Nothing, or one of the fields that say that there is something. */
+static void take_root(const struct btree2_tree *tree, uint8_t *header, uint8_t *root, unsigned arg)
+{
+	(void)tree;
+	(void)root;
+	memset(header + ROOT, 0xff, 8);
+	h5_uint_to(header + DEPTH, arg == 1, 2);
+	h5_uint_to(header + ROOT_RECORDS, arg == 2, 2);
+	h5_uint_to(header + RECORDS, arg == 3, 8);
+}
+
+/* One record more than there are. */
+static void count_one_more(const struct btree2_tree *tree, uint8_t *header, uint8_t *root, unsigned arg)
+{
+	(void)root;
+	(void)arg;
+	h5_uint_to(header + RECORDS, tree->header.records + 1, 8);
+}
+
+/* In the root: what leads to leaf i. */
+static uint8_t *pointer(const struct btree2_tree *tree, uint8_t *root, unsigned i)
+{
+	return root + 6 + tree->header.root_records * tree->header.record_size +
+	       i * tree->header.levels[tree->header.depth].pointer_size;
+}
+
+/* The last leaf but one is the last one, too. The number of its records has one byte. */
+static void share_leaf(const struct btree2_tree *tree, uint8_t *header, uint8_t *root, unsigned arg)
+{
+	uint8_t *last = pointer(tree, root, tree->header.root_records),
+		*other = pointer(tree, root, tree->header.root_records - 1u);
+
+	(void)arg;
+	h5_uint_to(header + RECORDS, tree->header.records + other[8] - last[8], 8);
+	memcpy(last, other, tree->header.levels[tree->header.depth].pointer_size);
+}
+
+/* The last leaf has no records. */
+static void empty_leaf(const struct btree2_tree *tree, uint8_t *header, uint8_t *root, unsigned arg)
+{
+	uint8_t *last = pointer(tree, root, tree->header.root_records);
+	uint8_t *leaf = root - tree->blocks[1].address + h5_uint_from(last, 8);
+
+	(void)arg;
+	h5_uint_to(header + RECORDS, tree->header.records - last[8], 8);
+	last[8] = 0;
+	seal(leaf, 6 + 4);
+}
+
+static int trim_all(struct model *m)
+{
+	return h5_chunk_index_trim(m->t.index, 0, ignore_chunk, NULL);
+}
+
+START_TEST(trees_that_contradict_themselves)
+{
+	enum { BLOCKS = 200 };
+	const uint64_t shape[3] = {20, 20, 1}, scaled[H5_RANK_MAX] = {1, 1};
+	struct model *m = model_begin("random", 512, shape, NULL);
+	struct crash_image image = {0}, changed = {0};
+	struct btree2_tree tree = {.target = &m->t, .blocks = calloc(BLOCKS, sizeof *tree.blocks)};
+
+	model_shake(m, 150, 100);
+	SUCCEEDS(target_commit(&m->t));
+	btree2_check(&tree);
+	ck_assert_uint_eq(tree.header.depth, 1);
+	ck_assert_uint_ge(tree.header.root_records, 2);
+	target_close(&m->t);
+	crash_image_load(&image, m->t.scratch.path);
+	for (unsigned arg = 0; arg < 4; arg++) {
+		open_changed(m, &tree, &image, &changed, take_root, arg);
+		ck_assert_int_eq(btree2_set(&m->t, scaled, 1), arg ? -EUCLEAN : 0);
+	}
+	open_changed(m, &tree, &image, &changed, count_one_more, 0);
+	ck_assert_int_eq(btree2_set(&m->t, scaled, 1), -EUCLEAN);
+	open_changed(m, &tree, &image, &changed, share_leaf, 0);
+	ck_assert_int_eq(trim_all(m), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "belongs to two places"));
+	open_changed(m, &tree, &image, &changed, empty_leaf, 0);
+	ck_assert_int_eq(trim_all(m), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "without records"));
+	target_close(&m->t);
+	crash_image_save(&image, m->t.scratch.path);
+	target_open(&m->t);
+	model_check(m);
+	SUCCEEDS(trim_all(m));
+	free(tree.blocks);
+	free(image.data);
+	free(changed.data);
+	model_end(m);
+}
+END_TEST
+
 /* Parameters that make no tree that can be changed. */
 START_TEST(impossible_trees)
 {
@@ -193,4 +312,4 @@ START_TEST(impossible_trees)
 END_TEST
 
 UNIT_MAIN("btree2_faults", a_failed_change_changes_nothing, damaged_trees, children_that_are_nowhere,
-	  impossible_trees)
+	  trees_that_contradict_themselves, impossible_trees)
