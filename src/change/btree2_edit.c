@@ -460,19 +460,16 @@ int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node 
 	return 0;
 }
 
-int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
-			  const uint8_t *record)
+void h5_btree2_edit_insert(const struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
+			   const uint8_t *record)
 {
 	size_t count = leaf->node->count;
 
-	assert(!leaf->children && i <= count);
-	if (count >= edit->header.levels[0].max_records)
-		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: no room in a leaf");
+	assert(!leaf->children && i <= count && count < edit->header.levels[0].max_records);
 	copy(edit, leaf, i + 1, leaf, i, count - i);
 	memcpy(h5_btree2_edit_record(edit, leaf, i), record, edit->header.record_size);
 	leaf->node->count++;
 	leaf->state = H5_BTREE2_CHANGED;
-	return 0;
 }
 
 void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i)

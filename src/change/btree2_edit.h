@@ -48,9 +48,9 @@ void h5_btree2_edit_lower(struct h5_btree2_edit *edit);
  * their place: counts[i] records to the i-th one. At most 3 of either. */
 int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
 			unsigned before, unsigned after, const size_t *counts);
-/* Insert and remove a record of a leaf. */
-int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
-			  const uint8_t *record);
+/* Insert and remove a record of a leaf, which has room for it. */
+void h5_btree2_edit_insert(const struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
+			   const uint8_t *record);
 void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i);
 
 static inline uint8_t *h5_btree2_edit_record(const struct h5_btree2_edit *edit,

@@ -5,6 +5,7 @@
 #include "change/btree2_edit.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +164,9 @@ static int insert_beneath(const struct seek *seek, struct h5_btree2_edit_node *n
 			return rc;
 	}
 	rc = seek_in(seek, node, &i, &equal);
-	return rc ? rc : h5_btree2_edit_insert(seek->edit, node, i, record);
+	if (!rc)
+		h5_btree2_edit_insert(seek->edit, node, i, record);
+	return rc;
 }
 
 /* True: making room in child i might split it, since a sibling is about as full. */
@@ -207,8 +210,10 @@ static int set(const struct seek *seek, const uint8_t *record)
 			return rc;
 		level--;
 	}
-	if (node->node->count < edit->header.levels[0].split_records)
-		return h5_btree2_edit_insert(edit, node, at[0], record);
+	if (node->node->count < edit->header.levels[0].split_records) {
+		h5_btree2_edit_insert(edit, node, at[0], record);
+		return 0;
+	}
 	/* Begin at the lowest node that has room for another child, or needs none. */
 	for (level = 1; level <= edit->header.depth; level++)
 		if (path[level]->node->count < edit->header.levels[level].split_records ||
@@ -297,8 +302,7 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 		return rc;
 	if (seek.aim == AIM_SOUGHT && !equal)
 		return -ENOENT;
-	if (!node->node->count)
-		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: a leaf without records");
+	assert(node->node->count);
 	if (seek.aim == AIM_LAST)
 		i--;
 	/* The node with the hole is written anyway, since the count of its child changes. */
