@@ -160,7 +160,8 @@ static int grow(struct h5_space *space, struct h5_area *area, uint64_t at, uint6
 {
 	uint64_t end;
 
-	if (!h5_add(at, n, &end) || end > area->limit)
+	/* `at` is less than the end if there is no such place before addresses end. */
+	if (at < area->end || !h5_add(at, n, &end) || end > area->limit)
 		return fail_full(area);
 	/* The gap is unused; without memory it is lost. */
 	if (at - area->end >= FRAGMENT)
