@@ -142,7 +142,7 @@ static bool take_free(struct h5_space *space, const struct h5_area *area, enum h
 	     e && e->address < area->end; e = h5_extents_large_from(free, e->address + 1, n)) {
 		uint64_t at = fit(space, kind, n, e->address);
 
-		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
+		if (at - e->address > e->size || e->size - (at - e->address) < n)
 			continue;
 		*address = at;
 		return !h5_extents_remove(free, at, n);
@@ -269,7 +269,7 @@ static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed)
 {
 	*committed = false;
-	if (!n || !h5_space_has(space, address, n))
+	if (!n)
 		return;
 	if (h5_extents_covers(&space->fresh, address, n)) {
 		if (!h5_extents_remove(&space->fresh, address, n))

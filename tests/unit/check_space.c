@@ -180,6 +180,15 @@ START_TEST(limits)
 	h5_space_rollback(&space);
 	ck_assert_uint_eq(space.areas[0].end, 1000);
 	ck_assert(!space.given.count && !space.fresh.count && !space.free[0].count);
+	h5_space_free(&space, 1000, UINT64_MAX, &committed);
+	ck_assert(!committed);
+	h5_space_release(&space);
+	/* One that is empty, and becomes full at once. */
+	space = (struct h5_space){.areas = {{.start = 100, .end = 100, .limit = 3000}}};
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, 2901), UINT64_MAX);
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, 2900), 100);
+	h5_space_free(&space, 200, UINT64_MAX - 50, &committed);
+	ck_assert(!committed && !space.free[0].count);
 	h5_space_release(&space);
 }
 END_TEST
