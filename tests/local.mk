@@ -92,6 +92,7 @@ UNIT_TESTS = \
 	tests/unit/check_object_removal \
 	tests/unit/check_offline \
 	tests/unit/check_onion \
+	tests/unit/check_open_write \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
 	tests/unit/check_pending \
@@ -207,6 +208,7 @@ tests_unit_check_disk_cache_SOURCES = tests/unit/check_disk_cache.c tests/lib/fa
 tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
+tests_unit_check_open_write_SOURCES = tests/unit/check_open_write.c $(scratch)
 tests_unit_check_record_SOURCES = tests/unit/check_record.c $(crash_image) $(scratch)
 tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene) $(fault_alloc)
 tests_unit_check_recovery_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
