@@ -157,7 +157,8 @@ static int check_superblock(struct h5_file *file, const struct opening *opening)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 
-	if (sb->end == H5_UNDEF || sb->end < sb->base || sb->end - sb->base > h5_file_end(file))
+	/* So is one that is undefined, or before the base. */
+	if (sb->end - sb->base > h5_file_end(file))
 		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
 	if (is_marked(sb) && !opening->opened.recovered.swmr && !opening->options->force)
 		return h5_fail(-EBUSY, 0,
