@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -285,6 +286,96 @@ class Opened(Case):
             with self.subTest(path):
                 seen |= self.opened(path, None, lambda opened, folder=folder: opened.startswith(folder + "/"))
         self.assertGreater(len(seen), 10)
+
+
+@unittest.skipUnless(KEPT, REASON)
+class Rules(Case):
+    """What Landlock is told, seen by strace: rights in hexadecimal, as the kernel's headers have them, and the folders."""
+    READ, LIST, WRITE_EXTERNAL, JOURNAL, CHANGE, MAKE = 0x4, 0x8, 0x6, 0x28, 0x412e, 0x71aa
+
+    def strace(self, *more):
+        return ["strace", "-f", "-qq", "-y", "-X", "raw", "-o", self.file("trace"), "-e", "trace=/^landlock_", *more]
+
+    def rules(self):
+        """What is handled of files, the size of that, and what is allowed where; None: nothing is entered."""
+        text = read(self.file("trace")).decode()
+        made = re.findall(r"landlock_create_ruleset\(\{handled_access_fs=(\w+)[^}]*\}, (\d+), 0\) = \d", text)
+        rules = {(int(access, 16), place) for access, place in re.findall(r"allowed_access=(\w+), parent_fd=\d+<(.*?)>\}, 0\) = 0", text)}
+        if not made:
+            return None
+        self.assertEqual((len(made), len(re.findall(r"landlock_restrict_self\(.*, 0\) += 0", text))), (1, 1), text)
+        self.assertEqual(len(re.findall("add_rule", text)), len(rules), text)
+        return int(made[0][0], 16), int(made[0][1]), rules
+
+    def of_mount(self, path, options):
+        with Mount(path, *self.strace(H5FS, "-f")[1:], program="strace", options=options):
+            pass
+        return self.rules()[2]
+
+    def test_versions(self):
+        """Each version forbids more. The first one has no right for hard links between directories, which --extract needs."""
+        files = {1: 0x1fff, 2: 0x3fff, 3: 0x7fff, 4: 0x7fff, 5: 0xffff, 6: 0xffff, 7: 0xffff}
+        newest = int(re.search(r"Landlock \(version (\d+)\)", SAID)[1])
+        for version in range(min(newest, 7) + 1):
+            fault = f"inject=landlock_create_ruleset:retval={version}:when=1..2"
+            size, beneath = 8 if version < 4 else 16 if version < 6 else 24, os.path.realpath(self.file("in"))
+            run = subprocess.run(self.strace("-e", fault, H5FS, "--list", self.path), capture_output=True, text=True, check=True)
+            self.assertEqual((run.stderr, self.rules()), ("", version and (files[version], size, {(self.READ, beneath)}) or None), version)
+            run = subprocess.run(self.strace("-e", fault, H5FS, "--extract", self.path, "/d", self.file(f"new{version}")), capture_output=True, text=True, check=True)
+            self.assertEqual((run.stderr, self.rules()), ("", None if version < 2 else (
+                files[version], size, {(self.READ, beneath), (self.MAKE & files[version], self.file(f"new{version}"))})), version)
+
+    def test_mounts(self):
+        beneath, journals, folder = os.path.realpath(self.file("in")), self.file("journals"), self.file("folder")
+        os.mkdir(journals)
+        os.mkdir(folder)
+        journal = {(self.READ, beneath), (self.JOURNAL, beneath)}
+        with h5py.File(os.path.join(beneath, "family%d.h5"), "w", driver="family", memb_size=1 << 20) as f:
+            f["d"] = 1
+        os.rename(self.path, os.path.join(folder, "x.h5"))
+        shutil.copy(os.path.join(folder, "x.h5"), self.path)
+        for path, options, expected in (
+                (self.path, "ro", {(self.READ, beneath)}), (self.path, "external=none", set()), (self.path, "external=any", {(self.READ, "/")}),
+                (self.path, "rw", journal), (self.path, f"rw,journal={journals}", journal | {(self.JOURNAL, journals)}),
+                (self.path, "rw,external=none", {(self.JOURNAL, beneath)}), (self.path, "rw,external-write", journal | {(self.WRITE_EXTERNAL, beneath)}),
+                (self.path, "rw,external-write,external=any", {(self.READ, "/"), (self.WRITE_EXTERNAL, "/"), (self.JOURNAL, beneath)}),
+                (os.path.join(beneath, "family0.h5"), "rw", journal | {(self.CHANGE, beneath)}), (os.path.join(beneath, "family0.h5"), "ro", {(self.READ, beneath)}),
+                (folder, "ro", {(self.READ, folder), (self.LIST, folder)}), (folder, "external=any", {(self.READ, "/"), (self.LIST, folder)}),
+                (folder, "rw", {(self.READ, folder), (self.LIST, folder), (self.CHANGE, folder)}),
+                (folder, "rw,external=any,external-write", {(self.READ, "/"), (self.LIST, folder), (self.CHANGE, folder), (self.WRITE_EXTERNAL, "/")})):
+            with self.subTest(path=path, options=options):
+                self.assertEqual(self.of_mount(path, options), expected)
+
+    def test_fetcher(self):
+        """It reads what names and certificates need, and what the user has named; it writes the disk cache."""
+        if "libcurl none" in SAID:
+            self.skipTest("no libcurl")
+        home, cache, certificates = self.file("home"), self.file("cache"), self.file("certificates")
+        os.mkdir(home)
+        os.mkdir(cache, 0o700)
+        for name in certificates, os.path.join(home, ".netrc"):
+            with open(name, "w"):
+                pass
+        expected = {(self.READ | (self.LIST if os.path.isdir(name) else 0), os.path.realpath(name))
+                    for name in ("/etc", "/usr", "/lib", "/lib64", "/run", "/dev/null", "/dev/urandom") if os.path.exists(name)}
+        for netrc in True, False:
+            subprocess.run(self.strace(H5FS, "--list", "-o", f"remote_tries=1,disk_cache={cache}", "http://127.0.0.1:1/x.h5"), check=False, stderr=subprocess.DEVNULL,
+                           env={"PATH": os.environ["PATH"], "CURL_CA_BUNDLE": certificates, "HOME": home if netrc else self.file("no home")})
+            more = {(self.CHANGE, cache), (self.READ, certificates)} | ({(self.READ, os.path.join(home, ".netrc"))} if netrc else set())
+            self.assertEqual(self.rules()[2], expected | more)
+
+    def test_what_the_kernel_does_not_grant(self):
+        """It is told, and the rest is done."""
+        os.mkdir(self.file("journals"))
+        for fault, said in (("landlock_restrict_self:error=EPERM", "Landlock: Operation not permitted"),
+                            ("landlock_create_ruleset:error=EMFILE:when=3", "Landlock: Too many open files"), ("prctl:error=EINVAL:when=1", "no new privileges: Invalid argument"), *(
+                                (f"landlock_add_rule:error=EBADF:when={i}", "Landlock: Bad file descriptor") for i in range(1, 5))):
+            with self.subTest(fault):
+                with Mount(self.path, "-f", "-qq", "-o", self.file("trace"), "-e", f"trace={fault.partition(':')[0]}", "-e", f"inject={fault}", H5FS, "-f",
+                           program="strace", options=f"rw,external-write,journal={self.file('journals')}") as m:
+                    self.assertEqual(len(read(m.at("d"))), 80_000)
+                    self.assertEqual(m.said(), f"h5fs: sandbox: {said}\n")
+                self.assertIn(b"(INJECTED)", read(self.file("trace")))
 
 
 class Works(Case):
