@@ -20,7 +20,7 @@ NUMBERS = {"openat": 257, "openat2": 437, "close": 3, "socket": 41, "connect": 4
            "process_vm_readv": 310, "process_vm_writev": 311, "pidfd_open": 434, "keyctl": 250, "reboot": 169, "prctl": 157,
            "truncate": 76, "open": 2, "creat": 85, "memfd_create": 319, "userfaultfd": 323, "perf_event_open": 298, "fcntl": 72, "sendto": 44,
            "sendmsg": 46, "sendmmsg": 307, "socketpair": 53, "ioctl": 16, "madvise": 28, "rt_sigqueueinfo": 129, "pidfd_send_signal": 424,
-           "timer_create": 222, "tkill": 200, "prlimit64": 302}
+           "timer_create": 222, "tkill": 200, "prlimit64": 302, "fallocate": 285, "seccomp": 317, "io_uring_enter": 426}
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = (ctypes.c_ulong, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_void_p)

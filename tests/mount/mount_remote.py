@@ -117,6 +117,8 @@ class Processes(Case):
                             (errno.EACCES, "openat", -100, os.fsencode(self.file("new")), os.O_WRONLY | os.O_CREAT, 0o600),
                             (errno.EACCES, "unlinkat", -100, os.fsencode(self.file("served", "victim")), 0),
                             (errno.EPERM, "kill", os.getpid(), 0), (errno.EPERM, "tgkill", os.getpid(), os.getpid(), 0),
+                            (0, "tgkill", fetcher, fetcher, 0), *(((errno.ENOSYS, "clone3", bytes(64), 64), (errno.EPERM, "clone", 0, 0, 0, 0, 0),
+                                (errno.EPERM, "fork"), (errno.EPERM, "execve", b"/none", 0, 0), (errno.EPERM, "bind", -1, 0, 0)) if kept else ()),
                             (errno.EPERM, "fchmodat", -100, os.fsencode(self.file("served", "victim")), 0o600)):
                         write(self.file("served", "victim"), b"")
                         got = inside.call(name, *arguments)

@@ -219,6 +219,34 @@ class Refused(Case):
             self.check(options, [(errno.ENOSYS, *call) for call in forbidden] + [(errno.EPERM, *call) for call in arguments]
                        + [(None, "getpid")])
 
+    def test_arguments_that_are_allowed(self):
+        """What the C library and libfuse need of calls that may do harm with others."""
+        F_GETPIPE_SZ, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, PR_SET_NAME, PUNCH, KEEP_SIZE = 1032, 102, 103, 15, 2, 1
+        with Mount(self.path, options="rw") as m:
+            with Injector(m.daemon) as inside:
+                place = inside.call("mmap", 0, 1 << 21, 3, 0x22, -1, 0)
+                self.assertGreater(place, 0)
+                for advice in 4, 8, 14, 15, 3:  # MADV_DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, WILLNEED
+                    self.assertIn(inside.call("madvise", place, 4096, advice), (0, -errno.EINVAL, -errno.EBADF), advice)
+                for advice in MADV_GUARD_INSTALL, MADV_GUARD_REMOVE:  # newer than some kernels
+                    self.assertIn(inside.call("madvise", place, 4096, advice), (0, -errno.EINVAL), advice)
+                self.assertEqual(inside.call("mprotect", place, 4096, 1), 0)
+                for command in fcntl.F_GETFD, fcntl.F_GETFL:
+                    self.assertGreaterEqual(inside.call("fcntl", 0, command), 0)
+                self.assertEqual(inside.call("fcntl", 0, fcntl.F_SETFD, 0), 0)
+                fd = inside.call("fcntl", 0, fcntl.F_DUPFD_CLOEXEC, 50)
+                self.assertGreaterEqual(fd, 50)
+                self.assertEqual(inside.call("fcntl", fd, F_GETPIPE_SZ), -errno.EBADF)  # it is no pipe
+                self.assertEqual(inside.call("close", fd), 0)
+                self.assertEqual(inside.call("tgkill", m.daemon, m.daemon, 0), 0)
+                self.assertEqual(inside.call("prctl", PR_SET_NAME, b"h5fs"), 0)
+                self.assertEqual(inside.call("fallocate", -1, PUNCH | KEEP_SIZE, 0, 1), -errno.EBADF)
+                for mode in 0, KEEP_SIZE, 0x10 | KEEP_SIZE:
+                    self.assertEqual(inside.call("fallocate", -1, mode, 0, 1), -errno.EPERM)
+                self.assertEqual(inside.call("sendto", -1, b"x", 1, 0, 0, 0), -errno.EBADF)
+                self.assertEqual(inside.call("seccomp", 1, 0, 0), -errno.ENOSYS)
+                self.assertEqual(inside.call("io_uring_enter", -1, 0, 0, 0, 0, 0), -errno.ENOSYS)
+
 
 class Opened(Case):
     """By strace, so with whatever sandbox there is."""
