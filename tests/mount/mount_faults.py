@@ -101,6 +101,31 @@ class Begin(Case):
             self.assertIn(b"(INJECTED)", read(self.trace))
 
 
+class Requests(Case):
+    def with_fault(self, fault, path, options="ro", of=()):
+        """A mount whose daemon has the fault."""
+        paths = [word for place in of for word in ("-P", place)]
+        return Mount(path, "-f", "-qq", "-o", self.trace, *paths, "-e", f"trace={fault.partition(':')[0]}", "-e", f"inject={fault}", H5FS, "-f", program="strace",
+                     point=self.point, options=options, env=NO_LEAKS)
+
+    def test_errors_of_the_file_system_below(self):
+        """They reach the program that has asked."""
+        folder = self.file("folder")
+        os.mkdir(folder)
+        os.symlink("nowhere", os.path.join(folder, "link"))
+        with open(os.path.join(folder, "text"), "w") as f:
+            f.write("text")
+        for path, options in (self.path, "rw"), (folder, "ro"):
+            with self.with_fault("fstatfs:error=EIO", path, options):
+                self.assertErrno(errno.EIO, os.statvfs, self.point)
+        for fault, of, function in (("lseek:error=EIO", [os.path.join(folder, "text")], lambda fd: os.lseek(fd, 1, os.SEEK_DATA)),
+                                    ("pread64:error=EIO", [os.path.join(folder, "text")], lambda fd: os.read(fd, 10))):
+            with self.subTest(fault), self.with_fault(fault, folder, of=of), open(os.path.join(self.point, "text"), "rb", buffering=0) as f:
+                self.assertErrno(errno.EIO, function, f.fileno())
+        with self.with_fault("readlinkat:error=EIO", folder):
+            self.assertErrno(errno.EIO, os.readlink, os.path.join(self.point, "link"))
+
+
 class Unmount(Case):
     def unmount(self, *how, of=(), arguments=("-u",)):
         """With a fault for each attempt, and what comes of it."""

@@ -2,6 +2,7 @@
 """The sandbox: what the daemon can do once it has mounted, asked from inside by system calls that are put into it; and
 what it opens, seen by strace, while files are walked that name others. H5FS_CONFORMANCE names a folder of many."""
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
@@ -78,6 +79,17 @@ class Case(MountCase):
         return ["sub/other.h5", "beneath.raw", "../out.h5", self.file("out.h5"), "sub/way-out.h5", "up/out.h5", "sub/../../out.h5",
                 "../outside.raw", self.file("outside.raw"), "/etc/passwd", "../../../../../../../../etc/passwd", "/proc/self/mem",
                 "/proc/self/root/etc/passwd", "/dev/fuse", "/dev/zero", "/proc/self/fd/0", "//etc//passwd", "."]
+
+
+@unittest.skipIf("sandbox: none" in SAID, REASON)
+class Described(unittest.TestCase):
+    def test_parts(self):
+        """All that this kernel has, asked here, too; the other tests trust in what is said."""
+        CREATE_RULESET, VERSION = 444, 1
+        version = ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)
+        landlock = f"Landlock (version {version})" if version > 0 else "no Landlock in this kernel"
+        filters = os.path.exists("/proc/sys/kernel/seccomp/actions_avail") and os.uname().machine in ("x86_64", "aarch64", "riscv64")
+        self.assertEqual(SAID.splitlines()[-1], f"sandbox: no new privileges, {landlock}, {'seccomp' if filters else 'no seccomp here'}")
 
 
 @unittest.skipUnless(KEPT, REASON)
