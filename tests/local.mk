@@ -398,6 +398,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_disk.py \
 	tests/mount/mount_remote_servers.py \
+	tests/mount/mount_requests.py \
 	tests/mount/mount_replace.py \
 	tests/mount/mount_programs.py \
 	tests/mount/mount_properties.py \

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""What the kernel asks for, and what it knows already: as libfuse's debug output tells it."""
+import os
+import re
+import shutil
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, read
+
+# These come later than the call that they belong to, or only from some programs.
+UNTIMELY = {"RELEASE", "RELEASEDIR", "FORGET", "BATCH_FORGET", "IOCTL", "INTERRUPT"}
+
+
+class Asked(MountCase):
+    def setUp(self):
+        super().setUp()
+        self.path = self.file("x.h5")
+        with h5py.File(self.path, "w", libver="latest") as f:
+            f["d"] = numpy.arange(4)
+            f["other"] = 1
+            f.create_dataset("rows", (1,), maxshape=(None,), chunks=(8,))
+            f["g/a"] = 1
+            f["g/b"] = 2
+        os.utime(self.path, (10 ** 9, 10 ** 9))
+        os.mkdir(self.file("folder"))
+        shutil.copy2(self.path, self.file("folder", "x.h5"))
+
+    def mount(self, path, options):
+        return Mount(path, "-f", options=f"{options},debug")
+
+    def asked(self, m, function, *arguments):
+        """The requests of a call, in their order."""
+        before = len(m.said())
+        function(*arguments)
+        return [name for name in re.findall(r"opcode: (\w+)", m.said()[before:]) if name not in UNTIMELY]
+
+    def open(self, path, flags=os.O_RDONLY):
+        os.close(os.open(path, flags))
+
+    def test_a_file_that_nobody_changes(self):
+        """All is kept, and nothing is opened or closed but the first file and directory."""
+        with self.mount(self.path, "ro") as m:
+            self.assertEqual(self.asked(m, read, m.at("d"))[:2], ["LOOKUP", "OPEN"])
+            self.assertIn("OPENDIR", self.asked(m, os.listdir, m.at("g")))
+            for function, name in (read, "d"), (os.stat, "d"), (os.stat, "g"), (os.listdir, "g"), (os.stat, "g/a"), (self.open, "d"):
+                self.assertEqual(self.asked(m, function, m.at(name)), [], (function, name))
+            self.assertEqual(self.asked(m, self.open, m.at("other")), ["LOOKUP"])
+            self.assertEqual(self.asked(m, os.path.exists, m.at("none")), ["LOOKUP"])
+            self.assertEqual(self.asked(m, os.path.exists, m.at("none")), [])
+            self.assertNotIn("OPENDIR", self.asked(m, os.listdir, m.path))
+
+    def test_a_file_that_others_may_change(self):
+        """Nothing is kept. A file that is only read needs no flush."""
+        with self.mount(self.path, "locking=no") as m:
+            for _ in range(2):
+                self.assertTrue({"LOOKUP", "OPEN", "READ"} <= set(self.asked(m, read, m.at("d"))))
+                self.assertIn("LOOKUP", self.asked(m, os.stat, m.at("d")))
+                self.assertIn("GETATTR", self.asked(m, os.stat, m.at("d")))
+                self.assertIn("GETATTR", self.asked(m, os.stat, m.at("g")))
+                self.assertIn("LOOKUP", self.asked(m, os.path.exists, m.at("none")))
+                self.assertTrue({"OPENDIR", "READDIR"} <= set(self.asked(m, os.listdir, m.at("g"))))
+                self.assertNotIn("FLUSH", self.asked(m, self.open, m.at("d")))
+
+    def test_a_file_that_is_written(self):
+        """Names and directories are kept, sizes and times of files are not."""
+        with self.mount(self.path, "rw") as m:
+            os.listdir(m.at("g"))
+            os.listdir(m.at("g"))
+            for name in "d", "g":
+                os.stat(m.at(name))
+            for _ in range(2):
+                self.assertEqual(self.asked(m, os.stat, m.at("d")), ["GETATTR"])
+                self.assertEqual(self.asked(m, os.stat, m.at("g")), [])
+                self.assertEqual(self.asked(m, os.listdir, m.at("g")), ["OPENDIR"])
+                self.assertEqual(self.asked(m, self.open, m.at("d")), ["OPEN"])
+                self.assertEqual(self.asked(m, self.open, m.at("d"), os.O_RDWR), ["OPEN", "FLUSH"])
+                self.assertEqual(self.asked(m, self.open, m.at("d"), os.O_WRONLY), ["OPEN", "FLUSH"])
+            self.assertEqual(self.asked(m, os.path.exists, m.at("none")), ["LOOKUP"])
+            self.assertEqual(self.asked(m, os.path.exists, m.at("none")), [])
+            self.assertIn("FLUSH", self.asked(m, self.open, m.at("rows"), os.O_RDONLY | os.O_TRUNC))
+
+    def test_views_of_a_file_that_is_written(self):
+        """Directories that change without a request about them are asked for anew."""
+        with self.mount(self.path, "rw") as m:
+            for _ in range(3):
+                requests = self.asked(m, os.listdir, m.at(".h5fs/json"))
+            self.assertIn("READDIR", requests)
+            self.assertIn("GETATTR", self.asked(m, os.stat, m.at(".h5fs/json")))
+
+    def test_a_folder(self):
+        """A listing has no attributes, for which files would be opened."""
+        for options in "ro", "rw":
+            with self.subTest(options), self.mount(self.file("folder"), options) as m:
+                for _ in range(2):
+                    for place in m.path, m.at("x.h5/g"):
+                        requests = self.asked(m, os.listdir, place)
+                        self.assertIn("READDIR", requests)
+                        self.assertNotIn("READDIRPLUS", requests)
+                    requests = self.asked(m, self.open, m.at("x.h5/d"))
+                    self.assertIn("OPEN", requests)
+                    self.assertNotIn("FLUSH", requests)
+                    self.assertIn("LOOKUP", self.asked(m, os.path.exists, m.at("none")))
+                if options == "rw":
+                    self.assertIn("FLUSH", self.asked(m, self.open, m.at("x.h5/d"), os.O_WRONLY))
+
+
+if __name__ == "__main__":
+    main()
