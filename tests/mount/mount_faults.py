@@ -125,6 +125,25 @@ class Requests(Case):
         with self.with_fault("readlinkat:error=EIO", folder):
             self.assertErrno(errno.EIO, os.readlink, os.path.join(self.point, "link"))
 
+    def test_which_are_logged(self):
+        """Those of the file and its disk, and some others if there is more to say; once in a row. With -o quiet none is."""
+        folder = self.file("folder")
+        os.mkdir(folder)
+        for name in "one", "two":
+            with open(os.path.join(folder, name), "w") as f:
+                f.write("text")
+        of, about_the_file = [os.path.join(folder, name) for name in ("one", "two")], ["EUCLEAN", "EOPNOTSUPP", "EIO", "ENOMEM", "ENOSPC", "EDQUOT"]
+        read_it, seek = ("pread64", lambda fd: os.read(fd, 10), "read: read: {why} at address 0"), ("lseek", lambda fd: os.lseek(fd, 1, os.SEEK_DATA), "lseek: {why}")
+        for (call, function, said), logged, options in ((read_it, about_the_file + ["EFBIG", "EROFS", "EOVERFLOW"], "ro"), (seek, about_the_file, "ro"), (read_it, [], "quiet")):
+            for name in about_the_file + ["EFBIG", "EROFS", "EOVERFLOW", "EACCES", "EPERM", "ENOENT", "EINVAL"] if options == "ro" else ["EIO"]:
+                why = os.strerror(getattr(errno, name))
+                with self.subTest(name, call=call), self.with_fault(f"{call}:error={name}", folder, options, of) as m:
+                    for file in "one", "one", "two", "one":
+                        with open(m.at(file), "rb", buffering=0) as f:
+                            self.assertErrno(getattr(errno, name), function, f.fileno())
+                    lines = [f"h5fs: {said.format(why=why)} ({file})\n" for file in ("one", "two", "one")]
+                    self.assertEqual(m.said(), "".join(lines) if name in logged else "")
+
 
 class Unmount(Case):
     def unmount(self, *how, of=(), arguments=("-u",)):
