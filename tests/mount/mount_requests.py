@@ -7,13 +7,13 @@ import shutil
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main, read
+from mountlib import Mount, MountCase, main, read, write
 
 # These come later than the call that they belong to, or only from some programs.
 UNTIMELY = {"RELEASE", "RELEASEDIR", "FORGET", "BATCH_FORGET", "IOCTL", "INTERRUPT"}
 
 
-class Asked(MountCase):
+class Case(MountCase):
     def setUp(self):
         super().setUp()
         self.path = self.file("x.h5")
@@ -39,6 +39,8 @@ class Asked(MountCase):
     def open(self, path, flags=os.O_RDONLY):
         os.close(os.open(path, flags))
 
+
+class Asked(Case):
     def test_a_file_that_nobody_changes(self):
         """All is kept, and nothing is opened or closed but the first file and directory."""
         with self.mount(self.path, "ro") as m:
@@ -104,6 +106,28 @@ class Asked(MountCase):
                     self.assertIn("LOOKUP", self.asked(m, os.path.exists, m.at("none")))
                 if options == "rw":
                     self.assertIn("FLUSH", self.asked(m, self.open, m.at("x.h5/d"), os.O_WRONLY))
+
+
+class Readahead(Case):
+    def test_it_is_raised_when_the_first_file_is_opened(self):
+        """To 2 MiB, unless it is more; what an administrator sets later stays. (All are multiples of any page size.)"""
+        for path, name in (self.path, "d"), (self.file("folder"), "x.h5/d"):
+            for before, after in (None, 2048), (1984, 2048), (2048, 2048), (2112, 2112), (64_000, 64_000), (0, 2048):
+                with self.subTest(path=path, before=before), Mount(path, options="rw") as m:
+                    device = os.stat(m.path).st_dev
+                    place = f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb"
+                    if not os.access(place, os.W_OK):
+                        self.skipTest(f"{place} cannot be written")
+                    if before is not None:
+                        write(place, b"%d" % before)
+                    os.listdir(m.path)
+                    kept = int(read(place))
+                    self.assertEqual(kept, before if before is not None else kept)
+                    self.open(m.at(name))
+                    self.assertEqual(int(read(place)), after)
+                    write(place, b"64")
+                    self.open(m.at(name))
+                    self.assertEqual(int(read(place)), 64)
 
 
 if __name__ == "__main__":
