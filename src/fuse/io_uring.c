@@ -2,6 +2,7 @@
 
 #include "fuse/io_uring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef HAVE_FUSE_IO_URING
 
 #define SWITCH "/sys/module/fuse/parameters/enable_uring"
 
@@ -40,19 +43,11 @@ static bool may_make_rings(void)
 	return fd >= 0;
 }
 
-#ifdef HAVE_FUSE_IO_URING
-static const bool has_libfuse = true;
-#else
-static const bool has_libfuse = false;
-#endif
-
 /* Why the mount that the options ask for cannot use it; NULL: nothing that can be told before the mount. */
 static const char *find_obstacle(const struct h5_options *o)
 {
 	char value;
 
-	if (!has_libfuse)
-		return "h5fs was built with a libfuse that has none (libfuse 3.18 with liburing has)";
 	/* In libfuse 3.18 two threads that reply at once, such as the one of fuse/invalidate, can mix up a
 	 * queue. */
 	if (o->set.writable)
@@ -71,29 +66,12 @@ static const char *find_obstacle(const struct h5_options *o)
 	return may_make_rings() ? NULL : "this process may not use io_uring";
 }
 
-const char *h5_io_uring_settle(struct h5_options *o)
-{
-	bool asked = o->io_uring != H5_IO_URING_NO && o->command == H5_COMMAND_MOUNT;
-	const char *obstacle = asked ? find_obstacle(o) : NULL;
-
-	if (obstacle && o->io_uring == H5_IO_URING_YES)
-		return obstacle;
-	if (obstacle)
-		o->io_uring = H5_IO_URING_NO;
-	return NULL;
-}
-
 void h5_io_uring_choose(struct h5_mount *m, struct fuse_conn_info *connection)
 {
-#ifdef HAVE_FUSE_IO_URING
 	m->io_uring &= !!(connection->capable & FUSE_CAP_OVER_IO_URING);
 	/* An environment variable of libfuse may ask for it, too. */
 	if (!m->io_uring)
 		connection->want &= ~(unsigned)FUSE_CAP_OVER_IO_URING;
-#else
-	(void)m;
-	(void)connection;
-#endif
 }
 
 static void *wait_for_end(void *arg)
@@ -149,4 +127,43 @@ void h5_io_uring_start(struct h5_mount *m, fuse_log_func_t log)
 	fuse_set_log_func(log);
 	m->io_uring &= !failed;
 	free(request.mem);
+}
+
+#else
+
+static const char *find_obstacle(const struct h5_options *o)
+{
+	(void)o;
+	return "h5fs was built with a libfuse that has none (libfuse 3.18 with liburing has)";
+}
+
+void h5_io_uring_choose(struct h5_mount *m, struct fuse_conn_info *connection)
+{
+	(void)m;
+	(void)connection;
+}
+
+void h5_io_uring_prepare(const struct h5_mount *m)
+{
+	assert(!m->io_uring);
+}
+
+void h5_io_uring_start(struct h5_mount *m, fuse_log_func_t log)
+{
+	(void)m;
+	(void)log;
+}
+
+#endif
+
+const char *h5_io_uring_settle(struct h5_options *o)
+{
+	bool asked = o->io_uring != H5_IO_URING_NO && o->command == H5_COMMAND_MOUNT;
+	const char *obstacle = asked ? find_obstacle(o) : NULL;
+
+	if (obstacle && o->io_uring == H5_IO_URING_YES)
+		return obstacle;
+	if (obstacle)
+		o->io_uring = H5_IO_URING_NO;
+	return NULL;
 }
