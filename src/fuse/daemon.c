@@ -29,7 +29,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -244,12 +243,6 @@ void h5_daemon_keep_memory(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
-/* A write beyond RLIMIT_FSIZE fails with EFBIG, like any other that has no room. */
-static void survive_size_limit(void)
-{
-	signal(SIGXFSZ, SIG_IGN);
-}
-
 /* Each member of a family takes a descriptor, and so does each file that a link leads to. */
 static void allow_many_files(void)
 {
@@ -297,7 +290,6 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	int rc, code;
 
 	allow_many_files();
-	survive_size_limit();
 	h5_daemon_keep_memory();
 	o->vfs.file = o->file;
 	code = make_file(o);
@@ -375,7 +367,6 @@ static int open_and_mount_folder(struct h5_options *o, struct h5_background *bac
 	int code, rc;
 
 	allow_many_files();
-	survive_size_limit();
 	h5_daemon_keep_memory();
 	code = o->url ? h5_opening_start_fetcher(o) : 0;
 	options.set.remote = o->set.remote;

@@ -23,7 +23,8 @@ void h5_signals_begin(bool foreground)
 	for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++)
 		if (!foreground || !is_ignored(of_terminal[i]))
 			signal(of_terminal[i], SIG_DFL);
-	/* Calls then fail with EPIPE, which their callers handle. */
+	/* Calls then fail with EPIPE, and those beyond RLIMIT_FSIZE with EFBIG, which their callers handle.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&blocked);
