@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""What the kernel asks for, and what it knows already: as libfuse's debug output tells it."""
+"""What the kernel asks for, and what it knows already, as libfuse's debug output tells it; what it is told of attributes, readahead and descriptors."""
+import ctypes
+import errno
 import os
 import re
 import shutil
@@ -7,7 +9,7 @@ import shutil
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main, read, write
+from mountlib import H5FS, Mount, MountCase, main, read, write
 
 # These come later than the call that they belong to, or only from some programs.
 UNTIMELY = {"RELEASE", "RELEASEDIR", "FORGET", "BATCH_FORGET", "IOCTL", "INTERRUPT"}
@@ -128,6 +130,45 @@ class Readahead(Case):
                     write(place, b"64")
                     self.open(m.at(name))
                     self.assertEqual(int(read(place)), 64)
+
+
+class Attributes(Case):
+    def test_values_and_lists_fit_or_not(self):
+        """As for getxattr(2): size 0 asks for the length, and one byte too few is ERANGE."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        for path, place in (self.path, "d"), (self.file("folder"), "x.h5/d"), (self.file("folder"), "x.h5"):
+            with self.subTest(path=path, place=place), Mount(path, options="rw") as m:
+                file = os.fsencode(m.at(place))
+                os.setxattr(file, "user.text", b"seven b")
+                names = os.listxattr(file)
+                self.assertIn("user.text", names)
+                for length, call in ((7, lambda buf, size: libc.getxattr(file, b"user.text", buf, ctypes.c_size_t(size))),
+                                     (sum(len(os.fsencode(name)) + 1 for name in names), lambda buf, size: libc.listxattr(file, buf, ctypes.c_size_t(size)))):
+                    buf = ctypes.create_string_buffer(length + 10)
+                    for size in 0, length, length + 1, length + 10:
+                        self.assertEqual(call(buf, size), length)
+                    for size in 1, length - 1:
+                        self.assertEqual((call(buf, size), ctypes.get_errno()), (-1, errno.ERANGE))
+
+    def test_of_a_folder(self):
+        """A folder has those of the folder, and takes none."""
+        with Mount(self.file("folder"), options="rw") as m:
+            self.assertEqual(int(os.getxattr(m.path, "h5fs.pid")), m.daemon)
+            for call in (lambda: os.setxattr(m.path, "user.a", b"x"), lambda: os.removexattr(m.path, "user.a"), lambda: os.setxattr(m.at("x.h5"), "trusted.a", b"x"),
+                         lambda: os.removexattr(m.at("x.h5"), "trusted.a")):
+                with self.assertRaises(OSError) as caught:
+                    call()
+                self.assertIn(caught.exception.errno, (errno.EROFS, errno.EOPNOTSUPP))
+            self.assertErrno(errno.ENODATA, os.getxattr, m.at("x.h5"), "trusted.a")
+            self.assertErrno(errno.EOPNOTSUPP, os.setxattr, m.at("x.h5"), "trusted.a", b"x")
+            self.assertErrno(errno.EOPNOTSUPP, os.removexattr, m.at("x.h5"), "trusted.a")
+
+
+class Descriptors(Case):
+    def test_as_many_as_may_be(self):
+        for path in self.path, self.file("folder"):
+            with self.subTest(path), Mount(path, "--nofile=200:1000", H5FS, program="prlimit") as m, open(f"/proc/{m.daemon}/limits") as f:
+                self.assertRegex(f.read(), r"(?m)^Max open files +1000 +1000 ")
 
 
 if __name__ == "__main__":
