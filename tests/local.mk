@@ -122,6 +122,7 @@ UNIT_TESTS = \
 	tests/unit/check_subfiles_open \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
+	tests/unit/check_system \
 	tests/unit/check_target \
 	tests/unit/check_transaction \
 	tests/unit/check_transfers \
@@ -191,6 +192,8 @@ tests_unit_check_replacement_SOURCES = tests/unit/check_replacement.c $(crash_im
 tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h src/fuse/mountinfo.c src/fuse/mountinfo.h
+tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
