@@ -16,6 +16,7 @@
 
 struct vfs_scene scene;
 struct request_fault request_fault;
+struct fault_io request_io = {.error = -ENOSPC};
 static char other_path[512];
 
 void request_open(const char *path, bool writable, const char *subdir)
@@ -25,10 +26,13 @@ void request_open(const char *path, bool writable, const char *subdir)
 						    .external = H5_EXTERNAL_BENEATH,
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = writable,
-						    .check = h5_vfs_check_object};
+						    .check = h5_vfs_check_object,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &request_io};
 	const struct h5_vfs_options vfs = {
 		.writable = writable, .subdir = subdir, .gather = 1 << 20, .file_fd = -1};
 
+	request_io.files = 0;
 	SUCCEEDS(h5_open_file(path, &options, &scene.set, NULL));
 	SUCCEEDS(h5_vfs_open(scene.set, &vfs, &scene.vfs));
 }

@@ -52,6 +52,8 @@ extern struct request_fault {
 	bool reads;
 	bool fired; /* it has failed */
 } request_fault;
+/* Calls that write find no space when this is armed. */
+extern struct fault_io request_io;
 void request_fault_begin(void);
 void request_fault_end(void);
 

@@ -154,6 +154,50 @@ START_TEST(failures)
 }
 END_TEST
 
+static unsigned kept; /* commits that have failed and left the file as it was */
+
+/* The commit fails: all is as before the request, which can be done again. */
+static void lose(const struct failing *f)
+{
+	const struct request *r = &f->request;
+	uint64_t before, after;
+	int rc;
+
+	if (r->error || r->flags == EXCHANGE) /* which commits */
+		return;
+	start_again(f);
+	ck_assert_int_eq(request_ask(r), 0);
+	after = request_digest();
+	start_again(f);
+	before = request_digest();
+	ck_assert_int_eq(request_ask(r), 0);
+	if (request_digest() == before)
+		return; /* it has only opened a file */
+	fault_io_arm(&request_io, 1);
+	rc = h5_vfs_commit(scene.vfs);
+	if (!fault_io_disarm(&request_io))
+		return; /* the request has committed, since its dataset has become shorter */
+	ck_assert_int_eq(rc, -ENOSPC);
+	if (!h5_tx_is_writable(scene.vfs->file))
+		return; /* the next mount has to read the journal */
+	ck_assert_msg(request_digest() == before, "%s %s: it is not lost", r->what, r->path);
+	kept++;
+	ck_assert_msg(!request_ask(r), "%s %s: it cannot be done again", r->what, r->path);
+	ck_assert_msg(request_digest() == after, "%s %s: it is not done again", r->what, r->path);
+	request_close();
+	request_open(scene.path, true, NULL);
+	ck_assert_msg(request_digest() == after, "%s %s: the file has another state", r->what, r->path);
+}
+
+START_TEST(losses)
+{
+	keep_pristine();
+	for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
+		lose(&failing[i]);
+	ck_assert_uint_gt(kept, 20);
+}
+END_TEST
+
 static bool has_help_name(void)
 {
 	struct h5_dir *dir;
@@ -215,7 +259,7 @@ START_TEST(exchanges_while_others_are_lost)
 }
 int main(void)
 {
-	const struct unit_test tests[] = {{failures, 2}, {exchanges_while_others_are_lost, 1}};
+	const struct unit_test tests[] = {{failures, 2}, {losses, 1}, {exchanges_while_others_are_lost, 1}};
 
 	return unit_run("request_faults", request_begin, request_end, tests, sizeof tests / sizeof *tests);
 }
