@@ -30,6 +30,32 @@ static void __attribute__((format(printf, 1, 2))) count_line(const char *format,
 	logged++;
 }
 
+static struct h5_handle *open_at(const char *path, int flags)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_handle *handle;
+
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, flags, &handle));
+	request_forget(node);
+	return handle;
+}
+
+static size_t get(const char *path, const char *name, char value[64])
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf buf;
+	size_t n;
+
+	h5_buf_init(&buf, 64);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &buf));
+	n = buf.size;
+	memcpy(value, buf.data, n);
+	value[n] = 0;
+	h5_buf_release(&buf);
+	request_forget(node);
+	return n;
+}
+
 /* ---- times ---- */
 
 static void check_time(const char *path, time_t seconds, long nanoseconds)
@@ -285,17 +311,106 @@ START_TEST(a_name_that_cannot_come_back)
 }
 END_TEST
 
-/* ---- open files ---- */
-
-static struct h5_handle *open_at(const char *path, int flags)
+/* A commit has left its name out, and the next one fails: all sees it with what the first one has. */
+START_TEST(a_new_file_in_a_commit_that_fails)
 {
-	struct h5_node *node = request_find(path);
+	struct h5_node *group = request_find("group");
 	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale;
+	size_t written;
 
-	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, flags, &handle));
-	request_forget(node);
-	return handle;
+	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ASK("mkdir", "x");
+	ASK("mkdir", "empty/x");
+	fault_io_arm(&request_io, 1);
+	ck_assert_int_eq(h5_vfs_commit(scene.vfs), -ENOSPC);
+	ck_assert(fault_io_disarm(&request_io));
+	ck_assert(h5_tx_is_writable(scene.vfs->file));
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", "x", .error = 0}), -ENOENT);
+	request_check_bytes("group/new", "bytes", 5);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	request_forget(group);
+	ck_assert_ptr_nonnull(scene.vfs->pending);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_ptr_null(scene.vfs->pending);
+	request_close();
+	request_open(scene.path, true, NULL);
+	request_check_bytes("group/new", "bytes", 5);
 }
+END_TEST
+
+/* In a damaged file two new objects may be at one address: the last one counts. */
+START_TEST(two_new_files_at_one_address)
+{
+	h5_lock_to_write(scene.vfs);
+	h5_pending_add(scene.vfs, 1000, "a", 1, 2000);
+	h5_pending_add(scene.vfs, 1000, "b", 1, 2000);
+	ck_assert_ptr_nonnull(scene.vfs->pending);
+	h5_pending_end(scene.vfs, 2000);
+	ck_assert_ptr_null(scene.vfs->pending);
+	/* Without memory it has its name from the next commit on. */
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	h5_pending_add(scene.vfs, 1000, "a", 1, 2000);
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+	ck_assert_ptr_null(scene.vfs->pending);
+	h5_unlock(scene.vfs);
+}
+END_TEST
+
+/* ---- chunks of plain files ---- */
+
+/* The chunks of a file that gets such sizes, one after the other. */
+START_TEST(chunks_of_plain_files)
+{
+	static const struct {
+		uint64_t sizes[3]; /* 0: no more */
+		const char *grown, *closed;
+	} cases[] = {
+		{{1}, "4096", "256"},
+		{{256}, "4096", "256"},
+		{{257}, "4096", "257"},
+		{{3071}, "4096", "3071"},
+		{{3072}, "4096", "4096"},
+		{{4096}, "4096", "4096"},
+		{{4097}, "4096", "4096"},
+		{{65536}, "4096", "4096"},
+		{{65536 + 15}, "4096", "4096"}, /* 16 chunks are not many */
+		{{65536 + 16}, "65536", "65536"},
+		{{1 << 20}, "65536", "65536"},
+		{{(1 << 20) + 1}, "262144", "262144"},
+		{{65536, 1 << 20, (1 << 20) + 15}, "65536", "65536"},
+		{{65536, 1 << 20, (1 << 20) + 16}, "262144", "262144"},
+	};
+	char value[65];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_handle *handle;
+		uint64_t stale;
+		size_t written;
+
+		ASK("mknod", "plain");
+		handle = open_at("plain", O_WRONLY);
+		for (unsigned j = 0; j < 3 && cases[i].sizes[j]; j++)
+			SUCCEEDS(h5_vfs_write(handle, cases[i].sizes[j] - 1, "x", 1, H5_WRITE_AT, &written,
+					      &stale));
+		get("plain", "h5fs.chunks", value);
+		ck_assert_msg(!strcmp(value, cases[i].grown), "%zu: %s", i, value);
+		SUCCEEDS(h5_vfs_flush(handle));
+		get("plain", "h5fs.chunks", value);
+		ck_assert_msg(!strcmp(value, cases[i].closed), "%zu, closed: %s", i, value);
+		h5_vfs_close_file(handle);
+		ASK("unlink", "plain");
+	}
+}
+END_TEST
+
+/* ---- open files ---- */
 
 static void write_at(struct h5_handle *handle, uint64_t offset, const char *text, enum h5_write_where where)
 {
@@ -455,22 +570,6 @@ static size_t list(const char *path)
 	return n;
 }
 
-static size_t get(const char *path, const char *name, char value[64])
-{
-	struct h5_node *node = request_find(path);
-	struct h5_buf buf;
-	size_t n;
-
-	h5_buf_init(&buf, 64);
-	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &buf));
-	n = buf.size;
-	memcpy(value, buf.data, n);
-	value[n] = 0;
-	h5_buf_release(&buf);
-	request_forget(node);
-	return n;
-}
-
 /* A list has no more than 65,535 bytes. */
 START_TEST(the_longest_list)
 {
@@ -520,5 +619,6 @@ END_TEST
 
 UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_that_are_kept, lives,
 		 numbers_that_are_remembered, names_that_are_noted, sizes_that_grow,
-		 a_name_that_cannot_come_back, new_contents, mapped_pages_and_holes, files_that_are_there,
-		 an_object_of_no_kind, the_longest_list, blocks)
+		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
+		 two_new_files_at_one_address, chunks_of_plain_files, new_contents, mapped_pages_and_holes,
+		 files_that_are_there, an_object_of_no_kind, the_longest_list, blocks)

@@ -80,6 +80,8 @@ static const struct failing failing[] = {
 		     .size = sizeof request_npy}},
 	{.request = {"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy", .error = 0}},
 	{.request = {"rename", ".h5fs/npy/fixed.npy", ".h5fs/npy/data.npy", .error = 0}},
+	{.before = {{"rename", "data", "group/sub/deep", .error = 0}},
+	 .request = {"rename", ".h5fs/npy/group/sub/deep.npy", ".h5fs/npy/empty/x.npy", .error = 0}},
 };
 
 static char pristine[512];

@@ -1,8 +1,10 @@
 /* Requests of a mount for writing, without a kernel that keeps some of them away: what is refused, with which
  * error, and that it leaves all as it was. */
 #include "base/error.h"
+#include "change/object_header_insert.h"
 #include "object/group_write.h"
 #include "request_scene.h"
+#include "vfs/beside.h"
 #include "vfs/private.h"
 
 #include <errno.h>
@@ -481,5 +483,153 @@ START_TEST(declarations)
 }
 END_TEST
 
+/* ---- names of files beside those of a view ---- */
+
+START_TEST(names_beside)
+{
+	static const struct {
+		const char *directory, *name;
+		int flags;
+		bool is_beside;
+	} cases[] = {
+		{".h5fs/csv", "sedXXXX", O_WRONLY, true},
+		{".h5fs/csv", ".t.csv.swp", O_WRONLY, true},
+		{".h5fs/csv", ".t", O_WRONLY, true},
+		{".h5fs/csv", "t.csv~", O_WRONLY, true},
+		{".h5fs/csv", "t.txt~", O_WRONLY, true},
+		{".h5fs/csv", "t.csv.bak", O_WRONLY, true},
+		{".h5fs/csv", "t.txt", O_WRONLY, false},
+		{".h5fs/csv", "t.csv", O_RDWR, false},
+		{".h5fs/csv", ".csv", O_WRONLY, false},
+		{".h5fs/csv", "csv", O_WRONLY, true},
+		{".h5fs/lines", "t", O_WRONLY, true},
+		{".h5fs/json", "t", O_WRONLY, false},
+		{".h5fs/zarr", "t", O_WRONLY, false},
+		{".h5fs/attrs/data", "t", O_WRONLY, false},
+		{".h5fs/attrs/data", "t", O_RDWR, true},
+		{".h5fs/attrs/data", "t~", O_WRONLY, true},
+		{".h5fs", "t", O_RDWR, false},
+		{"group", "t", O_RDWR, false},
+		{".h5fs/npy/data.npy", "t", O_RDWR, false},
+	};
+	char name[256], longest_beside[256];
+	struct h5_node *node;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		node = request_find(cases[i].directory);
+		ck_assert_msg(h5_beside_is_name(node, cases[i].name, cases[i].flags) == cases[i].is_beside,
+			      "%s/%s", cases[i].directory, cases[i].name);
+		request_forget(node);
+	}
+	node = request_find(".h5fs/csv");
+	SUCCEEDS(h5_beside_name(node, "x", name));
+	snprintf(longest_beside, sizeof longest_beside, "%.*s", (int)(256 - strlen(name)), longest);
+	SUCCEEDS(h5_beside_name(node, longest_beside, name));
+	ck_assert_uint_eq(strlen(name), 255);
+	strcat(longest_beside, "n");
+	ck_assert_int_eq(h5_beside_name(node, longest_beside, name), -ENAMETOOLONG);
+	request_forget(node);
+}
+END_TEST
+
+/* ---- numbers of nodes ---- */
+
+START_TEST(numbers_of_objects)
+{
+	const uint64_t direct = UINT64_C(1) << 62, hashed = UINT64_C(1) << 63, view_of = UINT64_C(1) << 56;
+	const uint64_t group = request_address("group"), data = request_address("data");
+	const struct h5_view_ops *view;
+	struct h5_vfs_entry entry;
+	uint64_t address, count = 0;
+
+	while (h5_views[count])
+		count++;
+	ck_assert_int_eq(h5_node_id_decode(direct | 1234, &address, &view), 0);
+	ck_assert_uint_eq(address, 1234);
+	ck_assert_ptr_null(view);
+	for (uint64_t i = 1; i <= count; i++) {
+		ck_assert_int_eq(h5_node_id_decode(direct | i * view_of | (view_of - 1), &address, &view), 0);
+		ck_assert_uint_eq(address, view_of - 1);
+		ck_assert_ptr_eq(view, h5_views[i - 1]);
+	}
+	ck_assert_int_eq(h5_node_id_decode(direct | (count + 1) * view_of, &address, &view), -ESTALE);
+	ck_assert_int_eq(h5_node_id_decode(direct | hashed | 1234, &address, &view), -ESTALE);
+	ck_assert_int_eq(h5_node_id_decode(1234, &address, &view), -ESTALE);
+	SUCCEEDS(h5_vfs_lookup_id(scene.vfs, direct | data, &entry));
+	ck_assert_uint_eq(entry.node->entity.address, data);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	/* A directory has a number by its name alone. */
+	ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, direct | group, &entry), -ESTALE);
+	ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, hashed | 1234, &entry), -ESTALE);
+	ck_assert_int_eq(h5_vfs_lookup_parent(scene.vfs, hashed | 1234, &entry), -ESTALE);
+}
+END_TEST
+
+/* ---- what has no attributes, no path, nothing to be written ---- */
+
+/* Its type is of no class that there is. */
+START_TEST(an_attribute_of_no_type)
+{
+	static const uint8_t body[] = {3, 0, 4, 0, 8, 0, 4, 0, 0, 'b', 'a', 'd', 0, 0x1f, 0,
+				       0, 0, 4, 0, 0, 0, 2, 0, 0, 0,   1,   2,	 3, 4};
+	static const struct request bad[] = {
+		{"set", "fixed", "user.bad", "5", .error = -EUCLEAN},
+		{"set", "fixed", "h5fs.raw.bad", "1234", .error = -EUCLEAN},
+		{"set", "fixed", "h5fs.type.bad", "<i4", .error = -EUCLEAN},
+	};
+	const struct h5_new_message message = {.type = H5_MSG_ATTRIBUTE, .body = body, .size = sizeof body};
+	const uint64_t address = request_address("fixed");
+	struct h5_file *file = scene.vfs->file;
+
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_header_insert(file, address, &message)));
+	h5_tx_forget(file, address);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert_msg(request_ask(&bad[i]) == bad[i].error, "%s: %s", bad[i].second,
+			      h5_error_last()->text);
+	ASK("set", "fixed", "user.good", "5");
+	check_property("fixed", "user.good", "5");
+}
+END_TEST
+
+START_TEST(what_has_nothing)
+{
+	struct h5_node *views = request_find(".h5fs"), *far = request_find("far"),
+		       *data = request_find("data");
+	struct h5_handle *handle;
+	struct h5_buf buf;
+	uint64_t stale;
+
+	h5_buf_init(&buf, 1 << 16);
+	ck_assert_int_eq(h5_vfs_find_path(scene.vfs, views, &buf), -ENOENT);
+	ck_assert_int_eq(h5_vfs_find_path(scene.vfs, far, &buf), -ENOENT);
+	ck_assert_int_eq(h5_vfs_find_path(scene.vfs, data, &buf), 0);
+	ck_assert(buf.size == 5 && !memcmp(buf.data, "/data", 5));
+	buf.size = 0;
+	ck_assert_int_eq(h5_vfs_find_path(scene.vfs, h5_vfs_root(scene.vfs), &buf), 0);
+	ck_assert(buf.size == 1 && *buf.data == '/');
+	buf.size = 0;
+	ck_assert_int_eq(h5_vfs_getxattr(scene.vfs, data, "trusted.x", &buf), -ENODATA);
+	ck_assert_int_eq(h5_vfs_getxattr(scene.vfs, data, "h5fs.none", &buf), -ENODATA);
+	ck_assert_int_eq(h5_vfs_getxattr(scene.vfs, views, "h5fs.class", &buf), -ENODATA);
+	ck_assert_int_eq(h5_vfs_describe(scene.vfs, views, &buf), -ENODATA);
+	ck_assert_uint_eq(buf.size, 0);
+	h5_buf_release(&buf);
+	/* Of another file, and through a handle that only reads. */
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, far, O_RDONLY, &handle));
+	ck_assert_int_eq(h5_vfs_fsync(handle), 0);
+	h5_vfs_close_file(handle);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, data, O_RDONLY, &handle));
+	ck_assert_int_eq(h5_vfs_fsync(handle), 0);
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, data, handle, 8, &stale));
+	h5_vfs_close_file(handle);
+	request_check_bytes("data", request_elements, 8);
+	request_forget(data);
+	request_forget(far);
+	request_forget(views);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 mounts_for_reading, mounts_of_groups, symlinks_in_directories_with_cut_names, declarations)
+		 mounts_for_reading, mounts_of_groups, symlinks_in_directories_with_cut_names, declarations,
+		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing)
