@@ -14,6 +14,7 @@
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -58,9 +59,7 @@ static int allocate(const struct setting *set, const struct h5_datatype *type,
 static int set_old_text(const struct setting *set, const struct h5_attribute *old)
 {
 	uint8_t *data;
-	int rc = old->type
-			 ? allocate(set, old->type, &old->space, &data)
-			 : h5_fail(-EUCLEAN, set->node->entity.address, "attribute %s is damaged", old->name);
+	int rc = allocate(set, old->type, &old->space, &data);
 
 	if (rc)
 		return rc;
@@ -74,7 +73,7 @@ static int set_old_text(const struct setting *set, const struct h5_attribute *ol
 
 static int set_old_bytes(const struct setting *set, const struct h5_attribute *old)
 {
-	if (!old->type || !h5_datatype_is_fixed(old->type))
+	if (!h5_datatype_is_fixed(old->type))
 		return h5_fail(-EINVAL, set->node->entity.address,
 			       "attribute %s cannot be set to bytes: they would be addresses", old->name);
 	if (set->size != old->size)
@@ -185,8 +184,6 @@ static int set_type(const struct setting *set, const struct h5_attribute *old)
 	struct h5_dataspace space;
 	int rc;
 
-	if (old && !old->type)
-		return h5_fail(-EUCLEAN, set->node->entity.address, "attribute %s is damaged", old->name);
 	rc = h5_numpy_parse_shaped(set->value, set->size, h5_file_superblock(set->vfs->file)->size_of_offsets,
 				   &type, &space);
 	if (!rc)
@@ -206,6 +203,7 @@ static int find(const struct setting *set, struct h5_attribute *found)
 	if (rc)
 		return rc;
 	rc = h5_attributes_find(set->vfs->file, object, set->name, found);
+	assert(rc || found->type); /* of one that is damaged it tells the error */
 	h5_file_put(set->vfs->file, ref);
 	return rc;
 }
