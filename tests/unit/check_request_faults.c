@@ -156,6 +156,85 @@ START_TEST(failures)
 }
 END_TEST
 
+/* If writes may gather nothing in memory, all is done as well. */
+START_TEST(nothing_is_gathered)
+{
+	keep_pristine();
+	for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+		const struct request *r = &failing[i].request;
+		uint64_t after;
+
+		start_again(&failing[i]);
+		ck_assert_int_eq(request_ask(r), r->error);
+		after = request_digest();
+		start_again(&failing[i]);
+		scene.vfs->options.gather = 0;
+		ck_assert_int_eq(request_ask(r), r->error);
+		ck_assert_msg(request_digest() == after, "%s %s", r->what, r->path);
+	}
+}
+END_TEST
+
+static const struct failing packed = {
+	.before = {{"mknod", "packed", .error = 0},
+		   {"set", "packed", "h5fs.info",
+		    "{\"dtype\":\"u1\",\"shape\":\"4000\",\"chunks\":\"1000\",\"filters\":\"deflate(1)\"}",
+		    .error = 0}}};
+
+/* What was written to a dataset goes to the file before a change, since there is too much of it in memory. If
+ * that fails, the change comes all the same, and the loss is told where it belongs. False: there are not so
+ * many allocations. */
+static bool settle_and_fail(unsigned long n)
+{
+	struct h5_node *node, *root;
+	struct h5_vfs_entry entry;
+	struct h5_handle *handle;
+	char bytes[4000] = "";
+	uint64_t stale;
+	size_t written, got;
+	bool failed;
+	int rc;
+
+	start_again(&packed);
+	root = h5_vfs_root(scene.vfs);
+	node = request_find("packed");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDWR, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 10, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	scene.vfs->options.gather = 0;
+	request_fault.n = n;
+	request_fault.reads = false;
+	request_fault_begin();
+	rc = h5_vfs_mkdir(scene.vfs, root, "x", &entry);
+	request_fault_end();
+	failed = request_fault.fired;
+	ck_assert(!rc || (failed && rc == -ENOMEM));
+	if (!rc)
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	rc = request_ask(&(struct request){"mkdir", "x", .error = 0});
+	ck_assert(!rc || rc == -EEXIST);
+	rc = h5_vfs_fsync(handle);
+	ck_assert(!rc || (failed && rc == -ENOMEM));
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_uint_eq(got, sizeof bytes);
+	/* Either they are there, or this has been told. */
+	ck_assert(!memcmp(bytes + 10, rc ? "\0\0\0\0\0" : "bytes", 5));
+	SUCCEEDS(h5_vfs_fsync(handle));
+	h5_vfs_close_file(handle);
+	request_forget(node);
+	return failed;
+}
+
+START_TEST(changes_while_others_are_lost)
+{
+	unsigned long n = 1;
+
+	keep_pristine();
+	while (settle_and_fail(n))
+		n++;
+	ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
 static unsigned kept; /* commits that have failed and left the file as it was */
 
 /* The commit fails: all is as before the request, which can be done again. */
@@ -216,22 +295,17 @@ static bool has_help_name(void)
  * is done or not, no name is left that it has made. False: there are not so many allocations. */
 static bool exchange_and_fail(unsigned long n)
 {
-	static const struct failing declared = {.before = {{"mknod", "packed", .error = 0},
-							   {"set", "packed", "h5fs.info",
-							    "{\"dtype\":\"u1\",\"shape\":\"4000\",\"chunks\":"
-							    "\"1000\",\"filters\":\"deflate(1)\"}",
-							    .error = 0}}};
-	struct h5_node *root, *packed;
+	struct h5_node *root, *node;
 	struct h5_handle *handle;
 	uint64_t stale;
 	size_t written;
 	bool failed;
 	int rc;
 
-	start_again(&declared);
+	start_again(&packed);
 	root = h5_vfs_root(scene.vfs);
-	packed = request_find("packed");
-	SUCCEEDS(h5_vfs_open_file(scene.vfs, packed, O_WRONLY, &handle));
+	node = request_find("packed");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY, &handle));
 	SUCCEEDS(h5_vfs_write(handle, 10, "bytes", 5, H5_WRITE_AT, &written, &stale));
 	request_fault.n = n;
 	request_fault.reads = false;
@@ -246,7 +320,7 @@ static bool exchange_and_fail(unsigned long n)
 	ck_assert_uint_eq(request_size("data"), rc ? sizeof request_elements : 0);
 	ck_assert_uint_eq(request_size("new"), rc ? 0 : sizeof request_elements);
 	h5_vfs_close_file(handle);
-	request_forget(packed);
+	request_forget(node);
 	return failed;
 }
 
@@ -261,7 +335,11 @@ START_TEST(exchanges_while_others_are_lost)
 }
 int main(void)
 {
-	const struct unit_test tests[] = {{failures, 2}, {losses, 1}, {exchanges_while_others_are_lost, 1}};
+	const struct unit_test tests[] = {{failures, 2},
+					  {nothing_is_gathered, 1},
+					  {losses, 1},
+					  {changes_while_others_are_lost, 1},
+					  {exchanges_while_others_are_lost, 1}};
 
 	return unit_run("request_faults", request_begin, request_end, tests, sizeof tests / sizeof *tests);
 }
