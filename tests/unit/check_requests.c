@@ -2,6 +2,7 @@
  * error, and that it leaves all as it was. */
 #include "base/error.h"
 #include "change/object_header_insert.h"
+#include "fault_alloc.h"
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/beside.h"
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 static char longest[256], too_long[257]; /* file names */
 static char too_long_attribute[300], too_long_npy[300];
@@ -630,6 +632,102 @@ START_TEST(what_has_nothing)
 }
 END_TEST
 
+/* ---- other mounts: data elsewhere ---- */
+
+/* Puts a new plain file of so many bytes in the place of a dataset. */
+static int replace_by(struct vfs_scene *s, const char *name, size_t n)
+{
+	static char bytes[2000];
+	struct h5_node *root = h5_vfs_root(s->vfs);
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale;
+	size_t written;
+	int rc;
+
+	memset(bytes, 'b', sizeof bytes);
+	SUCCEEDS(h5_vfs_create(s->vfs, root, "plain file", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, bytes, n, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(s->vfs, entry.node, 1);
+	rc = h5_vfs_rename(s->vfs, root, "plain file", root, name, 0);
+	if (rc == -ESTALE)
+		rc = h5_vfs_rename(s->vfs, root, "plain file", root, name, 0);
+	if (rc)
+		SUCCEEDS(h5_vfs_unlink(s->vfs, root, "plain file"));
+	return rc;
+}
+
+/* A dataset with its elements in other files has as many as before. */
+START_TEST(elements_in_other_files)
+{
+	static const char *const raw[] = {"raw0", "raw1", "absent"};
+	char path[600], original[512];
+	struct h5_handle *handle;
+	struct vfs_scene s;
+	struct h5_node *node;
+	uint8_t bytes[1300];
+	size_t got;
+
+	scratch_fixture("read_faults/raw0", original);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", scratch_folder(), raw[i]);
+		scratch_copy(original, path);
+	}
+	vfs_scene_open(&s, "read_faults/new.h5");
+	s.vfs->options.external_write = true;
+	ck_assert_int_eq(replace_by(&s, "external", 1199), -EINVAL);
+	ck_assert_int_eq(replace_by(&s, "external", 1204), -EINVAL);
+	ck_assert_int_eq(replace_by(&s, "external", 1200), 0);
+	SUCCEEDS(vfs_scene_find(&s, "external", &node));
+	SUCCEEDS(h5_vfs_open_file(s.vfs, node, O_RDONLY, &handle));
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_uint_eq(got, 1200);
+	for (size_t i = 0; i < got; i++)
+		ck_assert_uint_eq(bytes[i], 'b');
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(s.vfs, node, 1);
+	vfs_scene_close(&s);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", scratch_folder(), raw[i]);
+		unlink(path);
+	}
+}
+END_TEST
+
+/* A virtual dataset is read on a mount for writing: memory that is short is told, and all is given back. */
+START_TEST(virtual_datasets_while_memory_is_short)
+{
+	struct vfs_scene s;
+	struct h5_node *node;
+	bool failed = true;
+
+	vfs_scene_open(&s, "read_faults/new.h5");
+	for (unsigned long n = 1; failed; n++) {
+		struct stat st;
+		int rc;
+
+		SUCCEEDS(vfs_scene_find(&s, "contiguous", &node));
+		h5_vfs_forget(s.vfs, node, 1);
+		vfs_scene_empty_caches(&s);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = vfs_scene_find(&s, "virtual", &node);
+		if (!rc) {
+			rc = h5_vfs_getattr(s.vfs, node, &st);
+			h5_vfs_forget(s.vfs, node, 1);
+		}
+		fault_alloc_count(false);
+		failed = fault_alloc_disarm();
+		ck_assert_msg(rc ? failed && rc == -ENOMEM : st.st_size == 1200, "%lu: %s", n, strerror(-rc));
+		ck_assert(rc || s.vfs->followers);
+	}
+	vfs_scene_close(&s);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
 		 mounts_for_reading, mounts_of_groups, symlinks_in_directories_with_cut_names, declarations,
-		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing)
+		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing,
+		 elements_in_other_files, virtual_datasets_while_memory_is_short)
