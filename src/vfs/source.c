@@ -120,19 +120,28 @@ static int find_named(const struct h5_source *source, const struct h5_node *dire
 	return rc ? rc : kind == H5_NODE_DATASET ? 0 : -EEXIST;
 }
 
+/* -EEXIST: the view shows a file of that name. */
+static int check_not_shown(struct h5_vfs *vfs, const struct h5_node *directory, const char *text)
+{
+	struct h5_entity there = {0};
+	int rc = h5_lookup_name(vfs, directory, text, &there);
+
+	h5_entity_release(&there);
+	if (!rc)
+		return -EEXIST;
+	return h5_is_passing(rc) ? rc : 0;
+}
+
 /* The file of a dataset, which the view does not show yet. */
 static int name_dataset(struct h5_source *source, const struct h5_node *directory, const char *text,
 			struct h5_entity *entity)
 {
-	struct h5_vfs *vfs = source->vfs;
-	struct h5_entity there = {0};
 	int rc = set_name(source, directory, text);
 
 	if (!rc)
 		rc = find_named(source, directory, &source->shown);
-	if (!rc && source->shown != H5_UNDEF && !h5_lookup_name(vfs, directory, text, &there))
-		rc = -EEXIST; /* the view shows it */
-	h5_entity_release(&there);
+	if (!rc && source->shown != H5_UNDEF)
+		rc = check_not_shown(source->vfs, directory, text);
 	source->intake.target = source->shown;
 	entity->address = source->intake.dataset;
 	return rc;
@@ -141,14 +150,10 @@ static int name_dataset(struct h5_source *source, const struct h5_node *director
 static int name_attribute(struct h5_source *source, const struct h5_node *directory, const char *text,
 			  struct h5_entity *entity)
 {
-	struct h5_entity there = {0};
 	int rc = h5_views_attribute_name(directory, text, &source->attribute);
 
-	if (!rc) {
-		rc = h5_lookup_name(source->vfs, directory, text, &there);
-		h5_entity_release(&there);
-		rc = !rc ? -EEXIST : rc == -ENOENT ? 0 : rc;
-	}
+	if (!rc)
+		rc = check_not_shown(source->vfs, directory, text);
 	if (!rc && !(entity->target = strdup(source->attribute)))
 		rc = -ENOMEM;
 	entity->address = directory->entity.address;

@@ -27,6 +27,8 @@ static const struct failing failing[] = {
 	{.request = {"create", "group/x", .flags = O_RDWR}},
 	{.request = {"create", "group/x", .flags = O_RDONLY}},
 	{.request = {"create", "fixed", .flags = O_RDWR}},
+	{.request = {"create", ".h5fs/npy/data.npy", .flags = O_WRONLY | O_EXCL, .error = -EEXIST}},
+	{.request = {"create", ".h5fs/attrs/data/text", .flags = O_WRONLY | O_EXCL, .error = -EEXIST}},
 	{.request = {"unlink", "group/file", .error = 0}},
 	{.request = {"unlink", "data", .error = 0}},
 	{.request = {"unlink", "soft", .error = 0}},
@@ -133,6 +135,7 @@ static void fail_each(const struct failing *f, bool reads)
 			ck_assert_msg(request_digest() == before,
 				      "%s %s, %lu: it is neither done nor as before", r->what, r->path, n);
 		} else {
+			ck_assert_msg(rc == r->error, "%s %s, %lu: it has succeeded", r->what, r->path, n);
 			/* What has failed may be done by the next commit. */
 			if (request_digest() != after)
 				SUCCEEDS(h5_vfs_commit(scene.vfs));
