@@ -593,6 +593,100 @@ START_TEST(the_longest_list)
 }
 END_TEST
 
+/* ---- directories ---- */
+
+/* The name that comes at the position, and the position after it. False: there are no more. */
+static bool name_at(struct h5_dir *dir, uint64_t *position, char name[256])
+{
+	size_t first;
+
+	SUCCEEDS(h5_vfs_dir_go(dir, *position, &first));
+	if (first == h5_vfs_dir_count(dir))
+		return false;
+	snprintf(name, 256, "%s", h5_vfs_dir_name(dir, first));
+	ck_assert_uint_gt(h5_vfs_dir_next(dir, first), *position);
+	*position = h5_vfs_dir_next(dir, first);
+	return true;
+}
+
+/* A directory with any number of entries has few of them in memory. A position leads to the same entry at any
+ * time. */
+START_TEST(long_directories)
+{
+	enum { PICTURES = 2500, AT_ONCE = 1024 };
+	static uint64_t positions[PICTURES + 1];
+	struct h5_vfs_entry entries[3];
+	char name[256], expected[32];
+	struct h5_node *node;
+	struct h5_dir *dir;
+	size_t got, first;
+
+	ASK("mknod", "stack");
+	ASK("set", "stack", "h5fs.shape", "2500,2,2");
+	node = request_find(".h5fs/png/stack");
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, node, &dir));
+	for (unsigned i = 0; i < PICTURES; i++) {
+		positions[i + 1] = positions[i];
+		ck_assert(name_at(dir, &positions[i + 1], name));
+		snprintf(expected, sizeof expected, "%04u.png", i);
+		ck_assert_str_eq(name, expected);
+		ck_assert_uint_le(h5_vfs_dir_count(dir), AT_ONCE);
+	}
+	ck_assert(!name_at(dir, &positions[PICTURES], name));
+	for (unsigned i = 0; i < PICTURES; i += i % 3 ? 611 : 500) {
+		uint64_t position = positions[PICTURES - 1 - i];
+
+		ck_assert(name_at(dir, &position, name));
+		snprintf(expected, sizeof expected, "%04u.png", PICTURES - 1 - i);
+		ck_assert_str_eq(name, expected);
+		SUCCEEDS(h5_vfs_dir_go(dir, positions[PICTURES - 1 - i], &first));
+		SUCCEEDS(h5_vfs_dir_read(dir, first, 1, true, entries, &got));
+		ck_assert_uint_eq(got, 1);
+		ck_assert(S_ISREG(entries[0].st.st_mode));
+		h5_vfs_forget(scene.vfs, entries[0].node, 1);
+	}
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), AT_ONCE);
+	ck_assert_str_eq(h5_vfs_dir_name(dir, 0), "0000.png");
+	ck_assert_int_eq(h5_vfs_dir_error(dir), 0);
+	h5_vfs_closedir(dir);
+	request_forget(node);
+}
+END_TEST
+
+/* The list of another directory is made once, and again only if names have changed since. */
+START_TEST(lists_that_are_read_again)
+{
+	struct h5_node *group = request_find("group");
+	struct h5_dir *dir;
+	size_t first;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, group, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	ck_assert_uint_eq(h5_vfs_dir_self(dir), group->ino);
+	ck_assert_uint_eq(h5_vfs_dir_parent(dir), scene.vfs->root->ino);
+	SUCCEEDS(h5_vfs_dir_go(dir, 2, &first));
+	ck_assert_uint_eq(first, 2);
+	ck_assert_uint_eq(h5_vfs_dir_next(dir, 2), 3);
+	SUCCEEDS(h5_vfs_dir_go(dir, 3, &first));
+	ck_assert_uint_eq(first, 3);
+	SUCCEEDS(h5_vfs_dir_go(dir, 4, &first));
+	ck_assert_uint_eq(first, 3);
+	ASK("unlink", "group/again");
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 2);
+	ASK("set", "data", "user.number", "6"); /* which is no name */
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 2);
+	h5_vfs_closedir(dir);
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, scene.vfs->root, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_parent(dir), scene.vfs->root->ino);
+	h5_vfs_closedir(dir);
+	request_forget(group);
+}
+END_TEST
+
 /* ---- the file system ---- */
 
 START_TEST(blocks)
@@ -621,4 +715,5 @@ UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_
 		 numbers_that_are_remembered, names_that_are_noted, sizes_that_grow,
 		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
 		 two_new_files_at_one_address, chunks_of_plain_files, new_contents, mapped_pages_and_holes,
-		 files_that_are_there, an_object_of_no_kind, the_longest_list, blocks)
+		 files_that_are_there, an_object_of_no_kind, the_longest_list, long_directories,
+		 lists_that_are_read_again, blocks)
