@@ -2,6 +2,7 @@
 #include "crash_image.h"
 #include "object/path.h"
 #include "scratch.h"
+#include "vfs/node.h"
 #include "vfs_scene.h"
 
 #include <fcntl.h>
@@ -112,4 +113,75 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("pending", {a_name_comes_before_the_old_one_goes, 12})
+/* What another program would see now of a file with one name more. */
+static bool check_count(const struct crash_image *image, uint64_t address)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
+	struct h5_file_set *set;
+	struct h5_file *file;
+	bool has;
+
+	SUCCEEDS(h5_file_set_open_memory(image->data, image->size, &options, &set));
+	file = h5_file_set_root(set);
+	has = has_path(file, "to/hard");
+	ck_assert_uint_ge(scratch_references(file, address), 1 + has);
+	h5_file_set_close(set);
+	return has;
+}
+
+/* A file gets another name in the group of a new file, whose name the commit leaves out: its count of names
+ * is never too low. */
+START_TEST(a_count_rises_before_the_name_comes)
+{
+	struct fault_io record = {0};
+	const struct h5_file_set_options options = {.block_cache = 8 << 20,
+						    .chunk_cache = 8 << 20,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &record};
+	struct crash_image image = {0};
+	struct h5_vfs_entry file, hard, new;
+	struct h5_handle *handle;
+	struct vfs_scene scene;
+	struct h5_node *to;
+	uint64_t address;
+	char name[32];
+
+	vfs_scene_open_as(&scene, _i % 2 ? "read_faults/new.h5" : "read_faults/old.h5", &options);
+	to = make_folder(&scene, "to");
+	SUCCEEDS(h5_vfs_mknod(scene.vfs, h5_vfs_root(scene.vfs), "file", &file));
+	address = file.node->entity.address;
+	for (int i = 0; i < (_i / 2 % 2 ? 20 : 2); i++) {
+		snprintf(name, sizeof name, "other %d", i);
+		make_file(&scene, to, name);
+	}
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	crash_image_load(&image, scene.path);
+	record.record = true;
+	SUCCEEDS(h5_vfs_link(scene.vfs, file.node, to, "hard", &hard));
+	snprintf(name, sizeof name, "new %d", _i / 4);
+	SUCCEEDS(h5_vfs_create(scene.vfs, to, name, O_WRONLY, &new, &handle));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	record.record = false;
+	ck_assert(!check_count(&image, address));
+	for (size_t i = 0; i < record.count; i++) {
+		if (record.events[i].file)
+			continue;
+		crash_image_apply(&image, &record.events[i], record.events[i].size);
+		(void)check_count(&image, address);
+	}
+	ck_assert(check_count(&image, address));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, new.node, 1);
+	h5_vfs_forget(scene.vfs, hard.node, 1);
+	h5_vfs_forget(scene.vfs, file.node, 1);
+	h5_vfs_forget(scene.vfs, to, 1);
+	vfs_scene_close(&scene);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("pending", {a_name_comes_before_the_old_one_goes, 12},
+		{a_count_rises_before_the_name_comes, 8})
