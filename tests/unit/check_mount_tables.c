@@ -593,6 +593,115 @@ START_TEST(the_longest_list)
 }
 END_TEST
 
+/* ---- what stat() and look-ups tell ---- */
+
+START_TEST(modes_and_sizes)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+		off_t size; /* -1: any */
+		nlink_t links;
+		blkcnt_t blocks;
+	} cases[] = {
+		{"", S_IFDIR | 0705, 10, 1, 0},
+		{"group", S_IFDIR | 0705, 3, 1, 0},
+		{"empty", S_IFDIR | 0705, 0, 1, 0},
+		{"outside", S_IFDIR | 0705, 2, 1, 0},
+		{"group/file", S_IFREG | 0640, 10, 2, 1},
+		{"data", S_IFREG | 0640, 24, 1, 1},
+		{"new", S_IFREG | 0640, 0, 1, 0},
+		{"far", S_IFREG | 0440, 0, 1, 0},
+		{"soft", S_IFLNK | 0777, 10, 1, 0},
+		{".h5fs", S_IFDIR | 0505, 0, 1, 0},
+		{".h5fs/csv", S_IFDIR | 0705, 10, 1, 0},
+		{".h5fs/json", S_IFDIR | 0505, 10, 1, 0},
+		{".h5fs/npy/data.npy", S_IFREG | 0640, 128 + 24, 1, 1},
+		{".h5fs/lines/data", S_IFREG | 0640, 15, 1, 1},
+		{".h5fs/json/data.json", S_IFREG | 0440, -1, 1, -1},
+		{".h5fs/attrs/data/text", S_IFREG | 0640, 5, 1, 1},
+	};
+
+	scene.vfs->options.uid = 1234;
+	scene.vfs->options.gid = 5678;
+	scene.vfs->options.fmask = 0004;
+	scene.vfs->options.dmask = 0070;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_node *node = request_find(cases[i].path);
+		struct stat st;
+
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+		ck_assert_msg(st.st_mode == cases[i].mode, "%s: %o", cases[i].path, st.st_mode);
+		ck_assert_msg(cases[i].size < 0 || st.st_size == cases[i].size, "%s: %jd bytes",
+			      cases[i].path, (intmax_t)st.st_size);
+		ck_assert_msg(st.st_nlink == cases[i].links, "%s: %ju links", cases[i].path,
+			      (uintmax_t)st.st_nlink);
+		ck_assert_msg(cases[i].blocks < 0 || st.st_blocks == cases[i].blocks, "%s: %jd blocks",
+			      cases[i].path, (intmax_t)st.st_blocks);
+		ck_assert(st.st_uid == 1234 && st.st_gid == 5678 && st.st_blksize == 1 << 17);
+		request_forget(node);
+	}
+}
+END_TEST
+
+static struct h5_vfs_entry look_up(const char *directory, const char *name)
+{
+	struct h5_node *parent = request_find(directory);
+	struct h5_vfs_entry entry;
+
+	SUCCEEDS(h5_vfs_lookup(scene.vfs, parent, name, &entry));
+	request_forget(parent);
+	return entry;
+}
+
+/* A size that takes work is found by stat() alone, and known from then on, until something changes. */
+START_TEST(sizes_that_are_known)
+{
+	struct h5_vfs_entry entry = look_up(".h5fs/json", "data.json"), other;
+	struct stat st;
+
+	ck_assert(!entry.size_known);
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, entry.node, &st));
+	other = look_up(".h5fs/json", "data.json");
+	ck_assert(other.size_known);
+	ck_assert_int_eq(other.st.st_size, st.st_size);
+	h5_vfs_forget(scene.vfs, other.node, 1);
+	ASK("set", "fixed", "user.number", "6");
+	other = look_up(".h5fs/json", "data.json");
+	ck_assert(!other.size_known);
+	h5_vfs_forget(scene.vfs, other.node, 1);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	entry = look_up("", "data");
+	ck_assert(entry.size_known && !entry.made);
+	ck_assert_int_eq(entry.st.st_size, 24);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
+/* Which names the kernel must not keep. */
+START_TEST(names_that_pass)
+{
+	static const struct {
+		const char *directory, *name;
+		bool passing;
+	} cases[] = {
+		{"", "data", false},	     {"group", "sub", false}, {"", "soft", true},
+		{".h5fs", "npy", true},	     {"", ".h5fs", true},     {".h5fs/npy", "data.npy", true},
+		{"outside", "below", false},
+	};
+	struct h5_vfs_entry entry;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		entry = look_up(cases[i].directory, cases[i].name);
+		ck_assert_msg(entry.passing == cases[i].passing, "%s", cases[i].name);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	}
+	SUCCEEDS(h5_vfs_mkdir(scene.vfs, scene.vfs->root, "x", &entry));
+	ck_assert(entry.made && !entry.passing);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
 /* ---- directories ---- */
 
 /* The name that comes at the position, and the position after it. False: there are no more. */
@@ -715,5 +824,5 @@ UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_
 		 numbers_that_are_remembered, names_that_are_noted, sizes_that_grow,
 		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
 		 two_new_files_at_one_address, chunks_of_plain_files, new_contents, mapped_pages_and_holes,
-		 files_that_are_there, an_object_of_no_kind, the_longest_list, long_directories,
-		 lists_that_are_read_again, blocks)
+		 files_that_are_there, an_object_of_no_kind, the_longest_list, modes_and_sizes,
+		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)

@@ -91,6 +91,12 @@ static const struct request refused[] = {
 	{"symlink", "x", "../data", .error = -EPERM},
 	{"symlink", "group/x", "../../data", .error = -EPERM},
 	{"symlink", "x", "group/%2Ex", .error = -EINVAL},
+	{"symlink", "x", "%2E", .error = -EINVAL},
+	{"symlink", "x", "group/a%2Fb", .error = -EINVAL},
+	{"symlink", "x", "group/a%00b", .error = -EINVAL},
+	{"symlink", "x", "%", .error = -EINVAL},
+	{"symlink", "x", "ends in a mark%~0123456789abcdef", .error = -EINVAL},
+	{"symlink", "x", "data/../..", .error = -EPERM},
 	{"symlink", "x", "extlink://data", .error = -EINVAL},
 	{"symlink", "x", too_long, .error = -ENAMETOOLONG},
 	{"symlink", "outside/x", "data", .error = -EROFS},
@@ -415,6 +421,53 @@ START_TEST(symlinks_in_directories_with_cut_names)
 }
 END_TEST
 
+/* A target without `..` is stored as it is, one with it as a path from the root. */
+START_TEST(targets_of_symlinks)
+{
+	static const struct {
+		const char *path, *target;
+		const char *stored, *shown;
+	} cases[] = {
+		{"x", "data", "data", "data"},
+		{"x", "./data", "data", "data"},
+		{"x", "group//file/", "group/file", "group/file"},
+		{"x", "group/./file", "group/file", "group/file"},
+		{"x", "group/../data", "/data", "data"},
+		{"x", ".", ".", "."},
+		{"x", "", ".", "."},
+		{"x", "...", "...", "..."},
+		{"x", "group/..", "/", "."},
+		{"group/x", "..", "/", ".."},
+		{"group/x", "../data", "/data", "../data"},
+		{"group/x", "../group/file", "/group/file", "file"},
+		{"group/x", "sub/../file", "/group/file", "file"},
+		{"group/sub/x", "../file", "/group/file", "../file"},
+		{"group/sub/x", "../../data", "/data", "../../data"},
+		{"group/sub/x", "../../group", "/group", ".."},
+		{"group/x", "%2525", "%25", "%2525"},
+	};
+	char text[1024];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *name;
+		struct h5_node *parent;
+
+		ASK("symlink", cases[i].path, cases[i].target);
+		name = strrchr(cases[i].path, '/');
+		snprintf(text, sizeof text, "%.*s", name ? (int)(name - cases[i].path) : 0, cases[i].path);
+		parent = request_find(text);
+		stored_target(parent->entity.address, "x", text);
+		request_forget(parent);
+		ck_assert_msg(!strcmp(text, cases[i].stored), "%s to %s: %s", cases[i].path, cases[i].target,
+			      text);
+		read_target(cases[i].path, text);
+		ck_assert_msg(!strcmp(text, cases[i].shown), "%s to %s is shown as %s", cases[i].path,
+			      cases[i].target, text);
+		ASK("unlink", cases[i].path);
+	}
+}
+END_TEST
+
 /* ---- declarations ---- */
 
 static void check_property(const char *path, const char *name, const char *expected)
@@ -632,6 +685,80 @@ START_TEST(what_has_nothing)
 }
 END_TEST
 
+/* ---- files that take the place of others ---- */
+
+static void check_gone(const char *name)
+{
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", name, .error = 0}), -ENOENT);
+}
+
+/* An editor renames a dataset, makes it anew, and removes what it has renamed: the dataset has its name back,
+ * with the new contents. */
+START_TEST(a_backup_that_goes)
+{
+	const uint64_t address = request_address("data");
+
+	ASK("rename", "data", "data~");
+	check_gone("data");
+	ASK("create", "data", .flags = O_WRONLY, .value = "12345678");
+	ck_assert_uint_ne(request_address("data"), address);
+	ASK("unlink", "data~");
+	check_gone("data~");
+	ck_assert_uint_eq(request_address("data"), address);
+	request_check_bytes("data", "12345678", 8);
+	check_property("data", "h5fs.dtype", "<i4");
+	check_property("data", "user.text", "words");
+	/* What is no backup goes. */
+	ASK("mknod", "data~");
+	ASK("unlink", "data~");
+	ASK("mknod", "~");
+	ASK("unlink", "~");
+	ASK("rename", "fixed", "fixed~");
+	ASK("unlink", "fixed~");
+	ASK("rename", "declared", "x~");
+	ASK("symlink", "x", "data");
+	ASK("unlink", "x~");
+	ASK("symlink", "group~", "data");
+	ASK("unlink", "group~");
+	check_gone("fixed~");
+	check_gone("x~");
+	ck_assert_uint_eq(request_address("data"), address);
+	request_check_bytes("data", "12345678", 8);
+}
+END_TEST
+
+/* Renaming changes names alone, unless a plain file takes the place of a dataset that is none. */
+START_TEST(renames)
+{
+	const uint64_t data = request_address("data"), file = request_address("group/file");
+	const uint64_t group = request_address("group");
+
+	ASK("rename", "data", "group/moved");
+	check_gone("data");
+	ck_assert_uint_eq(request_address("group/moved"), data);
+	ASK("rename", "group/moved", "fixed");
+	ck_assert_uint_eq(request_address("fixed"), data);
+	ASK("rename", "group/file", "empty/file");
+	ck_assert_uint_eq(request_address("empty/file"), file);
+	ck_assert_uint_eq(request_size("group"), 2);
+	ck_assert_uint_eq(request_size("empty"), 1);
+	ASK("rename", "empty/file", "fixed", .flags = EXCHANGE);
+	ck_assert_uint_eq(request_address("empty/file"), data);
+	ck_assert_uint_eq(request_address("fixed"), file);
+	ASK("rename", "group", "empty/group");
+	ck_assert_uint_eq(request_address("empty/group"), group);
+	ASK("rename", "empty/group/sub", "sub");
+	ASK("rename", "sub", "empty/group", .flags = EXCHANGE);
+	ck_assert_uint_eq(request_address("sub"), group);
+	ASK("create", "plain", .flags = O_WRONLY, .value = "87654321");
+	ASK("rename", "plain", "empty/file");
+	check_gone("plain");
+	ck_assert_uint_eq(request_address("empty/file"), data);
+	request_check_bytes("empty/file", "87654321", 8);
+	check_property("empty/file", "user.text", "words");
+}
+END_TEST
+
 /* ---- other mounts: data elsewhere ---- */
 
 /* Puts a new plain file of so many bytes in the place of a dataset. */
@@ -728,6 +855,7 @@ START_TEST(virtual_datasets_while_memory_is_short)
 END_TEST
 
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 mounts_for_reading, mounts_of_groups, symlinks_in_directories_with_cut_names, declarations,
-		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing,
-		 elements_in_other_files, virtual_datasets_while_memory_is_short)
+		 mounts_for_reading, mounts_of_groups, symlinks_in_directories_with_cut_names,
+		 targets_of_symlinks, declarations, names_beside, numbers_of_objects, an_attribute_of_no_type,
+		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
+		 virtual_datasets_while_memory_is_short)
