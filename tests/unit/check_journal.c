@@ -181,6 +181,124 @@ START_TEST(whose_it_is)
 }
 END_TEST
 
+/* The same inode and time; a file whose time is not known is no other one, nor is one without an inode. */
+START_TEST(the_same_file)
+{
+	static const struct h5_journal_file files[] = {{5, 7, 9}, {6, 7, 9}, {5, 8, 9}, {5, 7, 8}, {5, 0, 9},
+						       {5, 7, 0}, {5, 0, 0}, {0, 7, 9}, {0, 0, 0}};
+	enum { KNOWN = 6, ALL = sizeof files / sizeof *files };
+
+	for (unsigned i = 0; i < ALL; i++)
+		for (unsigned k = 0; k < ALL; k++)
+			ck_assert(h5_journal_same_file(&files[i], &files[k]) == (i == k && i < KNOWN));
+	ck_assert(h5_journal_is_zero(NULL, 0));
+	for (size_t n = 1; n < 20; n++) {
+		uint8_t bytes[20] = {0};
+
+		bytes[n] = 1; /* behind them */
+		ck_assert(h5_journal_is_zero(bytes, n));
+		for (size_t i = 0; i < n; i++) {
+			bytes[i] = 1;
+			ck_assert(!h5_journal_is_zero(bytes, n));
+			bytes[i] = 0;
+		}
+		memset(bytes, 1, sizeof bytes);
+		ck_assert(!h5_journal_is_zero(bytes, n));
+	}
+}
+END_TEST
+
+/* Begins of headers. */
+START_TEST(headers_cut_short)
+{
+	struct h5_journal_header header = {.id = "0123456789abcde"}, decoded;
+	uint8_t data[H5_JOURNAL_HEADER];
+
+	h5_journal_header_encode(&header, data);
+	for (size_t n = 0; n < 8; n++)
+		ck_assert_int_eq(h5_journal_header_decode(data, n, &decoded), n ? -EUCLEAN : -ENODATA);
+	for (size_t n = 8; n < 40; n++)
+		ck_assert_int_eq(h5_journal_header_decode(data, n, &decoded), -ENODATA);
+	ck_assert_int_eq(h5_journal_header_decode(data, 40, &decoded), 0);
+	for (uint32_t version = 0; version < 5; version++) {
+		h5_uint_to(data + 8, version, 4);
+		ck_assert_int_eq(h5_journal_header_decode(data, sizeof data, &decoded),
+				 version == 2		   ? 0
+				 : !version || version > 2 ? -ENOTSUP
+							   : -ENODATA);
+	}
+}
+END_TEST
+
+static int check_head(uint8_t *head, uint64_t length, uint64_t patches, uint64_t extents, uint64_t objects)
+{
+	h5_uint_to(head + 16, length, 8);
+	h5_uint_to(head + 56, patches, 4);
+	h5_uint_to(head + 60, extents, 4);
+	h5_uint_to(head + 64, objects, 4);
+	return h5_journal_record_check(head, 1000, 900);
+}
+
+/* What a file of 1000 bytes, of which 900 are there, can have changed. */
+START_TEST(the_longest_record)
+{
+	uint8_t head[H5_JOURNAL_RECORD_MIN] = {0};
+	const uint64_t most = 72 + 3 * 24 + 4 * 8 + 2 * (16 + 65535) + 2 * 1000;
+
+	h5_uint_to(head + 48, 900, 8);
+	ck_assert_int_eq(check_head(head, most, 2, 3, 4), 0);
+	ck_assert_int_eq(check_head(head, most + 1, 2, 3, 4), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "journal: longer than the file allows");
+	ck_assert_int_eq(check_head(head, 72, 1000, 1000, 1000), 0);
+	ck_assert_int_eq(check_head(head, 72, 1001, 0, 0), -EUCLEAN);
+	ck_assert_int_eq(check_head(head, 72, 0, 1001, 0), -EUCLEAN);
+	ck_assert_int_eq(check_head(head, 72, 0, 0, 1001), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "journal: more parts than the file has bytes");
+	/* The file was cut since. */
+	h5_uint_to(head + 48, 901, 8);
+	ck_assert_int_eq(check_head(head, most + 1, 2, 3, 4), 0);
+}
+END_TEST
+
+/* Parts of which there are more than bytes, or fewer. */
+START_TEST(parts_and_bytes)
+{
+	static const uint8_t id[16] = {1};
+	static const struct {
+		unsigned at;
+		uint32_t number;
+	} changes[] = {{56, 0x7fffffff}, {60, 0x7fffffff}, {64, 0x7fffffff}, {56, 1},
+		       {60, 0},		 {64, 0},	   {64, 2}};
+	uint8_t data[JOURNAL_BYTES] = {0};
+	struct h5_journal_record record;
+
+	build_journal(2, id, data);
+	for (size_t n = 0; n < 146; n++) {
+		ck_assert_int_eq(h5_journal_record_decode(data + 512, n, &record), -ENODATA);
+		ck_assert_uint_eq(h5_journal_record_length(data + 512, n), n < 72 ? 0 : 146);
+		ck_assert_uint_eq(h5_journal_record_version(data + 512, n), n < 72 ? 0 : 2);
+	}
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		build_journal(2, id, data);
+		h5_uint_to(data + 512 + changes[i].at, changes[i].number, 4);
+		h5_uint_to(data + 512 + 8, expected_hash(2, data + 528, 130), 8);
+		ck_assert_int_eq(h5_journal_record_decode(data + 512, 146, &record), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text,
+				 i < 3 ? "journal: more parts than bytes"
+				       : "journal: its parts are not what its length says");
+	}
+	build_journal(2, id, data);
+	for (uint64_t length = 70; length < 74; length++) {
+		h5_uint_to(data + 512 + 16, length, 8);
+		ck_assert_uint_eq(h5_journal_record_length(data + 512, 146), length < 72 ? 0 : length);
+	}
+	h5_uint_to(data + 512 + 16, H5_JOURNAL_RECORD_MAX, 8);
+	ck_assert_uint_eq(h5_journal_record_length(data + 512, 146), H5_JOURNAL_RECORD_MAX);
+	h5_uint_to(data + 512 + 16, H5_JOURNAL_RECORD_MAX + 1, 8);
+	ck_assert_uint_eq(h5_journal_record_length(data + 512, 146), 0);
+}
+END_TEST
+
 /* What a version has written, all later ones must heal by. */
 START_TEST(journals_of_each_version)
 {
@@ -476,6 +594,7 @@ START_TEST(failing_life)
 END_TEST
 
 SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, journals_of_each_version, whose_it_is,
-	   hash_by_pieces, nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
+	   the_same_file, headers_cut_short, the_longest_record, parts_and_bytes, hash_by_pieces,
+	   nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
 	   closed_and_cleared, only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal,
 	   where_no_journal_can_be, failing_life)
