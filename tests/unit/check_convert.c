@@ -177,6 +177,15 @@ START_TEST(as_doubles)
 		ck_assert(found[0] == halves[i].out);
 		ck_assert(found[1] == -7);
 	}
+	/* The least and the most mantissa of no number, with either sign */
+	for (unsigned i = 0; i < 4; i++) {
+		const uint8_t nan[] = {i % 2 ? 0x7c : 0xff, i / 2 ? 0x01 : 0xff};
+
+		h5_convert_to_doubles(&f2, nan, 1, found);
+		ck_assert(isnan(found[0]));
+	}
+	h5_convert_to_doubles(&f2, (const uint8_t *)"\x80\x00", 1, found);
+	ck_assert(!found[0] && signbit(found[0]));
 	h5_convert_to_doubles(&f2, (const uint8_t *)"\x7e\x00", 1, found);
 	ck_assert(isnan(found[0]));
 	h5_convert_to_doubles(&names, (const uint8_t *)"\xff\xfe\0\5", 2, found);
@@ -233,6 +242,7 @@ START_TEST(other_parts)
 				    .size = 24,
 				    .array = {.rank = 2, .dims = {2, 3}, .count = 6, .base = (void *)&i4}};
 	struct h5_datatype list = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.base = (void *)&i4}};
+	struct h5_datatype others_list, time = {.class = H5_CLASS_TIME, .size = 4, .precision = 32};
 	struct h5_datatype address = {
 		.class = H5_CLASS_REFERENCE, .size = 8, .reference = {.kind = H5_REF_OBJECT}};
 	struct h5_datatype complex = {.class = H5_CLASS_COMPLEX, .size = 8, .complex = {.base = (void *)&f4}};
@@ -253,6 +263,15 @@ START_TEST(other_parts)
 	DIFFER(array, t.array.base = (void *)&u4);
 	DIFFER(list, t.vlen.base = (void *)&u4);
 	DIFFER(list, t.vlen.is_string = true);
+	/* What strings consist of does not matter, nor the tags of opaque elements. */
+	list.vlen.is_string = true;
+	others_list = list;
+	others_list.vlen.base = (void *)&u4;
+	ck_assert(!h5_convert_is_needed(&list, &others_list));
+	DIFFER(list, t.vlen.is_string = false);
+	ck_assert(!h5_convert_is_needed(&(struct h5_datatype){.class = H5_CLASS_OPAQUE, .size = 4},
+					&(struct h5_datatype){.class = H5_CLASS_OPAQUE, .size = 4}));
+	DIFFER(time, t.precision = 31);
 	DIFFER(address, t.reference.kind = H5_REF_REGION);
 	DIFFER(complex, t.complex.base = (void *)&i4);
 }

@@ -255,6 +255,76 @@ START_TEST(hyperslabs_refused)
 }
 END_TEST
 
+/* The same just within the limits. */
+START_TEST(hyperslabs_at_their_limits)
+{
+	const uint64_t no = UINT64_MAX;
+	static const struct {
+		uint64_t slab[4], end;
+	} good[] = {
+		{{0, 2, 2, 2}, 4},
+		{{0, 2, 1, 3}, 3},
+		{{0, 1, 0, 5}, 0},
+		{{7, 1, 1, 0}, 7},
+		{{7, 2, 3, 0}, 7},
+		{{UINT64_MAX - 1, 1, 1, 1}, UINT64_MAX},
+		{{0, UINT64_MAX - 1, 2, 1}, UINT64_MAX},
+		{{5, 3, UINT64_MAX, 3}, UINT64_MAX},
+		{{5, 3, 1, UINT64_MAX}, UINT64_MAX},
+		{{UINT64_MAX - 1, 1, 1, UINT64_MAX}, UINT64_MAX},
+	};
+	const uint64_t bad[][4] = {{0, 0, 0, 0},      {0, 2, 3, 3},	 {no, 1, no, 1},    {no, 1, 1, no},
+				   {no, 1, 1, 1},     {no - 1, 1, 2, 1}, {0, no - 1, 2, 2}, {0, no, 2, 1},
+				   {1, no - 1, 2, 1}, {0, 2, 2, no}};
+	struct h5_selection s;
+	struct bytes b;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		regular(&b, 8, good[i].slab);
+		ck_assert_msg(!decode(&b, &s), "%zu: %s", i, h5_error_last()->text);
+		ck_assert_uint_eq(s.slabs[0].end, good[i].end);
+		ck_assert(h5_selection_is_unlimited(&s) == (good[i].slab[2] == no || good[i].slab[3] == no));
+		h5_selection_release(&s);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		regular(&b, 8, bad[i]);
+		ck_assert_msg(decode(&b, &s) == -EUCLEAN, "%zu", i);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "hyperslab that cannot be"));
+	}
+	/* One less than unlimited is a number, in few bytes, too. */
+	regular(&b, 2, (const uint64_t[]){0, 1, 0xfffe, 1});
+	ck_assert_int_eq(decode(&b, &s), 0);
+	ck_assert(!h5_selection_is_unlimited(&s) && s.slabs[0].end == 0xfffe);
+	h5_selection_release(&s);
+	regular(&b, 4, (const uint64_t[]){0, 1, 1, 0xffffffff});
+	ck_assert_int_eq(decode(&b, &s), 0);
+	ck_assert(h5_selection_is_unlimited(&s));
+	h5_selection_release(&s);
+	/* 32 dimensions, and none of them more. */
+	for (unsigned rank = 32; rank <= 33; rank++) {
+		slab_header(&b, 2, 8, 1, rank);
+		for (unsigned i = 0; i < rank; i++)
+			put_all(&b, (const uint64_t[]){0, 1, 1, 1}, 4, 8);
+		ck_assert_int_eq(decode(&b, &s), rank == 32 ? 0 : -EUCLEAN);
+		h5_selection_release(&s);
+	}
+	/* A block of one element, and one that ends before it begins in the last dimension. */
+	slab_header(&b, 2, 8, 0, 2);
+	put_all(&b, (const uint64_t[]){1, 3, 4, 3, 4}, 5, 8);
+	ck_assert_int_eq(decode(&b, &s), 0);
+	blocks_are(&s, "3-3,4-4");
+	h5_selection_release(&s);
+	slab_header(&b, 2, 8, 0, 2);
+	put_all(&b, (const uint64_t[]){1, 3, 4, 3, 3}, 5, 8);
+	ck_assert_int_eq(decode(&b, &s), -EUCLEAN);
+	slab_header(&b, 0, 8, 0, 2);
+	put_all(&b, (const uint64_t[]){1, 3, 4, 3, 4}, 5, 8);
+	ck_assert_int_eq(decode(&b, &s), -EUCLEAN);
+	points_header(&b, 0, 4, 2, 0);
+	ck_assert_int_eq(decode(&b, &s), -EUCLEAN);
+}
+END_TEST
+
 static int stop(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
 {
 	(void)rank, (void)first, (void)last;
@@ -315,5 +385,5 @@ START_TEST(changed_bytes_do_no_harm)
 END_TEST
 
 UNIT_MAIN("selection", none_and_all, points, points_refused, irregular_hyperslabs, regular_hyperslabs,
-	  unlimited_hyperslabs_end_with_the_extent, hyperslabs_refused, visits_can_be_ended,
-	  changed_bytes_do_no_harm)
+	  unlimited_hyperslabs_end_with_the_extent, hyperslabs_refused, hyperslabs_at_their_limits,
+	  visits_can_be_ended, changed_bytes_do_no_harm)
