@@ -451,6 +451,227 @@ START_TEST(nesting_is_bounded)
 }
 END_TEST
 
+/* ---- questions ---- */
+
+/* An integer with this precision, or a float of these sizes and places. */
+static struct h5_datatype integer_of(uint32_t size, uint16_t precision, enum h5_byte_order order)
+{
+	return (struct h5_datatype){
+		.class = H5_CLASS_INTEGER, .size = size, .precision = precision, .order = order};
+}
+
+static struct h5_datatype float_of(uint32_t size, unsigned exponent)
+{
+	const unsigned mantissa = 8 * size - 1 - exponent;
+
+	return (struct h5_datatype){.class = H5_CLASS_FLOAT,
+				    .size = size,
+				    .precision = (uint16_t)(8 * size),
+				    .fl = {.norm = H5_NORM_IMPLIED,
+					   .sign = (uint8_t)(8 * size - 1),
+					   .exponent = (uint8_t)mantissa,
+					   .exponent_size = (uint8_t)exponent,
+					   .mantissa_size = (uint8_t)mantissa,
+					   .bias = (1u << (exponent - 1)) - 1}};
+}
+
+START_TEST(numbers_of_the_machine)
+{
+	static const struct {
+		uint32_t size;
+		unsigned exponent;
+	} forms[] = {{2, 5}, {4, 8}, {8, 11}};
+	struct h5_datatype t;
+
+	for (uint32_t size = 1; size <= 9; size++) {
+		bool fits = size == 1 || size == 2 || size == 4 || size == 8;
+
+		t = integer_of(size, (uint16_t)(8 * size), H5_ORDER_BE);
+		ck_assert(h5_datatype_is_native_integer(&t) == fits && h5_datatype_is_number(&t) == fits);
+		t = integer_of(size, (uint16_t)(8 * size - 1), H5_ORDER_LE);
+		ck_assert(!h5_datatype_is_native_integer(&t) && !h5_datatype_is_number(&t));
+		t = integer_of(size, (uint16_t)(8 * size), H5_ORDER_VAX);
+		ck_assert(!h5_datatype_is_native_integer(&t));
+	}
+	t = integer_of(4, 32, H5_ORDER_LE);
+	t.class = H5_CLASS_BITFIELD;
+	ck_assert(!h5_datatype_is_number(&t));
+	for (unsigned i = 0; i < 3; i++) {
+		const struct h5_datatype good = float_of(forms[i].size, forms[i].exponent);
+
+		ck_assert(h5_datatype_is_ieee_float(&good) && h5_datatype_is_number(&good));
+		for (unsigned change = 0; change < 8; change++) {
+			t = good;
+			switch (change) {
+			case 0:
+				t.order = H5_ORDER_VAX;
+				break;
+			case 1:
+				t.fl.norm = H5_NORM_MSB_SET;
+				break;
+			case 2:
+				t.fl.sign--;
+				break;
+			case 3:
+				t.fl.exponent--;
+				break;
+			case 4:
+				t.fl.exponent_size--;
+				break;
+			case 5:
+				t.fl.mantissa++;
+				break;
+			case 6:
+				t.fl.mantissa_size--;
+				break;
+			default:
+				t.fl.bias++;
+			}
+			ck_assert_msg(!h5_datatype_is_ieee_float(&t), "change %u", change);
+			ck_assert(!h5_datatype_is_number(&t));
+		}
+	}
+	t = float_of(3, 11);
+	ck_assert(!h5_datatype_is_ieee_float(&t));
+}
+END_TEST
+
+/* An enumeration of two names, whose integers have `size` bytes. */
+static bool is_boolean(const char *first, unsigned first_value, const char *second, unsigned second_value,
+		       uint32_t size, unsigned count)
+{
+	struct bytes b = {.n = 0};
+	struct h5_datatype *t;
+	bool is;
+
+	prefix(&b, 3, H5_CLASS_ENUM, count, size);
+	put_integer(&b, 8, size);
+	put_name(&b, first, false);
+	if (count > 1)
+		put_name(&b, second, false);
+	if (count > 2)
+		put_name(&b, "MORE", false);
+	put(&b, first_value, size);
+	put(&b, second_value, count > 1 ? size : 0);
+	put(&b, 1, count > 2 ? size : 0);
+	ck_assert_int_eq(decode(&b, b.n, &t), 0);
+	is = h5_datatype_is_boolean(t);
+	ck_assert(h5_datatype_is_number(t) && !h5_datatype_has_references(t));
+	h5_datatype_free(t);
+	return is;
+}
+
+START_TEST(booleans)
+{
+	ck_assert(is_boolean("FALSE", 0, "TRUE", 1, 1, 2));
+	ck_assert(is_boolean("TRUE", 1, "FALSE", 0, 1, 2));
+	ck_assert(!is_boolean("FALSE", 1, "TRUE", 0, 1, 2));
+	ck_assert(!is_boolean("FALSE", 0, "TRUE", 2, 1, 2));
+	ck_assert(!is_boolean("FALSE", 0, "FALSE", 0, 1, 2));
+	ck_assert(!is_boolean("TRUE", 1, "TRUE", 1, 1, 2));
+	ck_assert(!is_boolean("FALSE", 0, "true", 1, 1, 2));
+	ck_assert(!is_boolean("TRUE", 2, "FALSE", 0, 1, 2));
+	ck_assert(!is_boolean("FALSE", 0, "TRUE", 1, 2, 2));
+	ck_assert(!is_boolean("FALSE", 0, "", 0, 1, 1));
+	ck_assert(!is_boolean("FALSE", 0, "TRUE", 1, 1, 3));
+}
+END_TEST
+
+START_TEST(references_within)
+{
+	struct h5_datatype number = integer_of(4, 32, H5_ORDER_LE),
+			   reference = {.class = H5_CLASS_REFERENCE, .size = 8};
+	struct h5_member members[] = {{"a", 0, &number}, {"b", 4, &reference}};
+	struct h5_datatype list = {.class = H5_CLASS_VLEN, .vlen = {.base = &reference}},
+			   array = {.class = H5_CLASS_ARRAY, .array = {.base = &reference}},
+			   pair = {.class = H5_CLASS_COMPOUND, .compound = {.count = 2, .members = members}};
+
+	ck_assert(h5_datatype_has_references(&reference) && !h5_datatype_has_references(&number));
+	ck_assert(h5_datatype_has_references(&list) && h5_datatype_has_references(&array));
+	ck_assert(h5_datatype_has_references(&pair) && !h5_datatype_is_fixed(&pair));
+	ck_assert(!h5_datatype_is_fixed(&array) && !h5_datatype_is_fixed(&list));
+	pair.compound.count = 1;
+	ck_assert(!h5_datatype_has_references(&pair) && h5_datatype_is_fixed(&pair));
+	list.vlen.is_string = true;
+	ck_assert(!h5_datatype_has_references(&list));
+	list.vlen.is_string = false;
+	list.vlen.base = array.array.base = &number;
+	ck_assert(!h5_datatype_has_references(&list) && !h5_datatype_has_references(&array));
+	ck_assert(h5_datatype_is_fixed(&array));
+}
+END_TEST
+
+/* Numbers of all sizes, in both orders. */
+START_TEST(bits_of_numbers)
+{
+	const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+	for (uint32_t size = 1; size <= 8; size++) {
+		struct h5_datatype t = integer_of(size, (uint16_t)(8 * size), H5_ORDER_LE);
+		uint64_t little = 0, big = 0;
+
+		for (unsigned i = 0; i < size; i++) {
+			little |= (uint64_t)bytes[i] << 8 * i;
+			big = big << 8 | bytes[i];
+		}
+		ck_assert_uint_eq(h5_datatype_bits(&t, bytes), little);
+		t.order = H5_ORDER_BE;
+		ck_assert_uint_eq(h5_datatype_bits(&t, bytes), big);
+	}
+}
+END_TEST
+
+/* Where the parts of numbers lie, up to the last bit of the number and one beyond. */
+START_TEST(bits_up_to_the_last)
+{
+	/* Offset, precision, exponent's place and size, mantissa's; sign is elsewhere. */
+	static const struct {
+		unsigned at;
+		uint8_t good, bad;
+	} limits[] = {{8, 0, 1},    /* offset of 64 bits */
+		      {10, 64, 65}, /* precision */
+		      {12, 53, 54}, /* exponent of 11 bits */
+		      {13, 12, 13}, {14, 12, 13} /* mantissa of 52 bits */, {15, 64, 65}, {2, 63, 64}};
+	struct bytes b = {.n = 0};
+	struct h5_datatype *t;
+
+	put_double(&b);
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		uint8_t was = b.data[limits[i].at];
+
+		b.data[limits[i].at] = limits[i].good;
+		ck_assert_int_eq(decode(&b, b.n, &t), 0);
+		h5_datatype_free(t);
+		b.data[limits[i].at] = limits[i].bad;
+		refused(&b, -EUCLEAN);
+		b.data[limits[i].at] = was;
+	}
+	for (unsigned at = 13; at <= 15; at += 2) { /* sizes of nothing */
+		uint8_t was = b.data[at];
+
+		b.data[at] = 0;
+		refused(&b, -EUCLEAN);
+		b.data[at] = was;
+	}
+	b.data[12] = 0;
+	b.data[13] = 32; /* the largest exponent that is computed with */
+	ck_assert_int_eq(decode(&b, b.n, &t), 0);
+	h5_datatype_free(t);
+	b.data[13] = 33;
+	refused(&b, -ENOTSUP);
+	b.n = 0;
+	prefix(&b, 1, H5_CLASS_INTEGER, 0, 4);
+	put(&b, 3, 2);
+	put(&b, 29, 2);
+	ck_assert_int_eq(decode(&b, b.n, &t), 0);
+	h5_datatype_free(t);
+	b.n = 0;
+	prefix(&b, 1, H5_CLASS_TIME, 0, 4);
+	put(&b, 33, 2);
+	refused(&b, -EUCLEAN);
+}
+END_TEST
+
 START_TEST(nonsense_is_refused)
 {
 	struct bytes b = {.n = 0};
@@ -571,4 +792,5 @@ END_TEST
 UNIT_MAIN("datatype", integers, floats, times_bitfields_strings_opaques, compounds_of_version_1_hold_arrays,
 	  compounds_of_version_1_refuse_wild_arrays, compounds_of_later_versions, references, enumerations,
 	  variable_length, arrays, arrays_of_overflowing_size, complex_numbers, nesting_is_bounded,
+	  numbers_of_the_machine, booleans, references_within, bits_of_numbers, bits_up_to_the_last,
 	  nonsense_is_refused, changed_bytes_do_no_harm)

@@ -354,6 +354,116 @@ START_TEST(names_without_memory)
 }
 END_TEST
 
+/* Each allocation fails while a message of all classes is decoded: a compound of version 1, whose members may
+ * be arrays, holds the others. */
+static const uint8_t all_classes[] = {
+	0x16, 4, 0, 0, 60, 0, 0, 0,							   /* compound */
+	'a',  0, 0, 0, 0,  0, 0, 0, 0,	  0,   0,   0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* member at 0 */
+	2,    0, 0, 0, 0,  0, 0, 0, 0,	  0,   0,   0, 0, 0, 0, 0, /* of two elements */
+	0x10, 0, 0, 0, 4,  0, 0, 0, 0,	  0,   32,  0,		   /* integers */
+	'e',  0, 0, 0, 0,  0, 0, 0, 8,	  0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* at 8 */
+	0,    0, 0, 0, 0,  0, 0, 0, 0,	  0,   0,   0, 0, 0, 0, 0,			   /* */
+	0x18, 2, 0, 0, 1,  0, 0, 0, 0x10, 0,   0,   0, 1, 0, 0, 0, 0, 0, 8, 0,		   /* enumeration */
+	'x',  0, 0, 0, 0,  0, 0, 0, 'y',  0,   0,   0, 0, 0, 0, 0, 5, 6, /* of x = 5, y = 6 */
+	'o',  0, 0, 0, 0,  0, 0, 0, 12,	  0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* at 12 */
+	0,    0, 0, 0, 0,  0, 0, 0, 0,	  0,   0,   0, 0, 0, 0, 0,			   /* */
+	0x15, 8, 0, 0, 3,  0, 0, 0, 't',  'a', 'g', 0, 0, 0, 0, 0,			   /* opaque */
+	'v',  0, 0, 0, 0,  0, 0, 0, 16,	  0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* at 16 */
+	0,    0, 0, 0, 0,  0, 0, 0, 0,	  0,   0,   0, 0, 0, 0, 0,			   /* */
+	0x19, 0, 0, 0, 16, 0, 0, 0, 0x2a, 0,   0,   0, 8, 0, 0, 0, /* lists of arrays */
+	1,    0, 0, 0, 2,  0, 0, 0, 0,	  0,   0,   0,		   /* of two elements */
+	0x10, 0, 0, 0, 4,  0, 0, 0, 0,	  0,   32,  0};		   /* integers */
+
+START_TEST(types_without_memory)
+{
+	struct h5_datatype *type;
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_reader r = h5_reader_init(all_classes, sizeof all_classes, 0, 8, 8);
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_datatype_decode(&r, &type);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		ck_assert(fired == !type);
+		failed += fired;
+	}
+	ck_assert_uint_eq(failed, 20);
+	ck_assert_uint_eq(type->compound.count, 4);
+	ck_assert(type->compound.members[0].type->class == H5_CLASS_ARRAY &&
+		  type->compound.members[0].type->size == 8);
+	ck_assert_str_eq(h5_datatype_enum_member(type->compound.members[1].type, (const uint8_t[]){6})->name,
+			 "y");
+	ck_assert_str_eq(type->compound.members[2].type->opaque.tag, "tag");
+	ck_assert_uint_eq(type->compound.members[3].type->vlen.base->array.count, 2);
+	h5_datatype_free(type);
+}
+END_TEST
+
+static struct h5_datatype *make(unsigned which)
+{
+	const uint64_t dims[] = {3, 5};
+	struct h5_datatype *base;
+
+	switch (which) {
+	case 0:
+		return h5_datatype_make_integer(2, true, H5_ORDER_BE);
+	case 1:
+		return h5_datatype_make_float(4, H5_ORDER_BE);
+	case 2:
+		return h5_datatype_make_string(7, H5_PAD_SPACEPAD, H5_CHARSET_UTF8);
+	case 3:
+		return h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8);
+	case 4:
+		return h5_datatype_make_opaque(7, "tag");
+	case 5:
+		return h5_datatype_make_boolean();
+	case 6:
+		return h5_datatype_make_complex(8, H5_ORDER_LE);
+	default:
+		base = h5_datatype_make_integer(2, true, H5_ORDER_BE);
+		return base ? h5_datatype_make_array(2, dims, base) : NULL;
+	}
+}
+
+START_TEST(types_that_are_made)
+{
+	static const uint32_t sizes[] = {2, 4, 7, 16, 7, 1, 8, 30};
+	const uint64_t none[] = {3, 0}, much[] = {1 << 16, 1 << 15}, more[] = {UINT64_MAX, 3};
+
+	for (unsigned which = 0; which < sizeof sizes / sizeof *sizes; which++) {
+		struct h5_datatype *type = NULL;
+
+		for (unsigned long n = 1; !type; n++) {
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			type = make(which);
+			fault_alloc_count(false);
+			ck_assert(fault_alloc_disarm() == !type);
+		}
+		ck_assert_uint_eq(type->size, sizes[which]);
+		h5_datatype_free(type);
+	}
+	/* 2^31 elements of 1 byte, but not of 2; none at all; more than can be counted. */
+	for (unsigned size = 1; size <= 2; size++) {
+		struct h5_datatype *type =
+			h5_datatype_make_array(2, much, h5_datatype_make_integer(size, false, H5_ORDER_LE));
+
+		ck_assert(!type == (size == 2));
+		h5_datatype_free(type);
+	}
+	ck_assert_ptr_null(h5_datatype_make_array(2, none, h5_datatype_make_integer(1, false, H5_ORDER_LE)));
+	ck_assert_ptr_null(h5_datatype_make_array(2, more, h5_datatype_make_integer(1, false, H5_ORDER_LE)));
+	ck_assert_ptr_null(h5_datatype_make_array(1, more, h5_datatype_make_integer(2, false, H5_ORDER_LE)));
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
 		{tags_of_opaque_types, 1}, {too_large_for_a_message, 1}, {names_of_types, 1},
-		{names_nested_deep, 1}, {names_without_memory, 1})
+		{names_nested_deep, 1}, {names_without_memory, 1}, {types_without_memory, 1},
+		{types_that_are_made, 1})
