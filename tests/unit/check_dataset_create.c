@@ -327,6 +327,82 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
+/* The largest numbers that are possible, and one more. */
+START_TEST(at_the_limits)
+{
+	const uint64_t far = UINT64_C(1) << 32;
+	static const char
+		rank[] = "a new dataset: a dataspace of this rank is not possible",
+		bytes[] = "a new dataset: more than 2^63-1 bytes",
+		large[] = "a new dataset: chunks of 4 GiB or more",
+		chunk[] = "a new dataset: its chunks have a dimension of 0, or are larger than its maximum",
+		header[] = "a new dataset: too large for the object header",
+		message[] = "a new dataset: a message of its header is too large";
+	const struct {
+		const char *type;
+		enum h5_layout_class layout;
+		enum h5_dataspace_kind kind;
+		unsigned rank;
+		uint64_t dims[3], chunk[3];
+		int rc;
+		const char *text;
+	} cases[] = {
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 33, {1, 1, 1}, {1, 1, 1}, -EINVAL, rank},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SCALAR, 1, {1}, {1}, -EINVAL, rank},
+		{"|u1", H5_LAYOUT_CONTIGUOUS, H5_SPACE_SIMPLE, 0, {0}, {0}, -EINVAL, rank},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {INT64_MAX}, {1024}, 0, NULL},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {far << 31}, {1024}, -EINVAL, bytes},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 2, {far, far}, {1, 1}, -EINVAL, bytes},
+		{"<i8", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {far << 30}, {1}, -EINVAL, bytes},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {5}, {UINT32_MAX}, 0, NULL},
+		{"|u1", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {5}, {far}, -EINVAL, chunk},
+		{"<i2", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 1, {5}, {far / 2}, -EINVAL, large},
+		{"<i8", H5_LAYOUT_CHUNKED, H5_SPACE_SIMPLE, 2, {5, 5}, {far - 1, far - 1}, -EINVAL, large},
+		{"|u1",
+		 H5_LAYOUT_CHUNKED,
+		 H5_SPACE_SIMPLE,
+		 3,
+		 {5, 5, 5},
+		 {far - 1, far - 1, far - 1},
+		 -EINVAL,
+		 large},
+		{"|u1", H5_LAYOUT_COMPACT, H5_SPACE_SIMPLE, 1, {65531}, {0}, 0, NULL},
+		{"|u1", H5_LAYOUT_COMPACT, H5_SPACE_SIMPLE, 1, {65532}, {0}, -E2BIG, message},
+		{"|u1", H5_LAYOUT_COMPACT, H5_SPACE_SIMPLE, 1, {65535}, {0}, -E2BIG, message},
+		{"|u1", H5_LAYOUT_COMPACT, H5_SPACE_SIMPLE, 1, {65536}, {0}, -EINVAL, header},
+	};
+	uint64_t address, end;
+	struct scratch s;
+
+	begin(&s, true, NULL);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_new_dataset how = {.time = TIME, .layout = cases[i].layout};
+		struct h5_datatype *type;
+		int rc;
+
+		how.space.kind = cases[i].kind;
+		how.space.rank = cases[i].rank;
+		for (unsigned k = 0; k < 3; k++) {
+			how.space.dims[k] = how.space.max[k] = cases[i].dims[k];
+			if (cases[i].layout == H5_LAYOUT_CHUNKED)
+				how.space.max[k] = H5_UNLIMITED;
+			how.chunk[k] = cases[i].chunk[k];
+		}
+		SUCCEEDS(h5_numpy_parse(cases[i].type, strlen(cases[i].type), 8, &type));
+		how.type = type;
+		end = h5_file_end(s.file);
+		rc = h5_dataset_create(s.file, &how, &address);
+		ck_assert_msg(rc == cases[i].rc, "case %zu: %d %s", i, rc, h5_error_last()->text);
+		if (rc) {
+			ck_assert_str_eq(h5_error_last()->text, cases[i].text);
+			ck_assert_uint_eq(h5_file_end(s.file), end);
+		}
+		h5_datatype_free(type);
+	}
+	scratch_release(&s);
+}
+END_TEST
+
 /* ---- faults ---- */
 
 START_TEST(every_allocation_can_fail)
@@ -581,5 +657,6 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
-		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
-		{chunks_of_another_shape, 8}, {written_and_removed, 2}, {killed_between_cells, 4})
+		{what_is_refused, 2}, {at_the_limits, 1}, {every_allocation_can_fail, 2},
+		{datasets_defined_anew, 4}, {chunks_of_another_shape, 8}, {written_and_removed, 2},
+		{killed_between_cells, 4})
