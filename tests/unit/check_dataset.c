@@ -1,5 +1,7 @@
 #include "base/error.h"
+#include "base/writer.h"
 #include "change/open.h"
+#include "chunk_index/chunk_index.h"
 #include "dataset/dataset.h"
 #include "filter/filter.h"
 #include "store/file_set.h"
@@ -467,8 +469,193 @@ START_TEST(missing_filters_are_named)
 }
 END_TEST
 
+/* ---- chunks of which the index says what cannot be ---- */
+
+enum { CHUNKS_MOST = 64 };
+
+/* A file with a version 1 B-tree, which has no checksums, and the chunks that it leads to. */
+struct chunked {
+	uint8_t bytes[2 << 20];
+	size_t size;
+	uint64_t address; /* of the dataset */
+	unsigned rank;
+	struct h5_chunk chunks[CHUNKS_MOST];
+	unsigned count;
+};
+
+static int add_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	struct chunked *c = arg;
+
+	ck_assert_uint_lt(c->count, CHUNKS_MOST);
+	c->chunks[c->count++] = *chunk;
+	return 0;
+}
+
+/* What is found in it. */
+struct findings {
+	unsigned damaged, done;
+	uint64_t bytes;
+	char text[240];
+	int read; /* what comes of reading all */
+};
+
+static void hear(void *arg, const struct h5_error *error)
+{
+	struct findings *f = arg;
+
+	snprintf(f->text, sizeof f->text, "%s", error->text);
+	f->damaged++;
+}
+
+static void chunk_done(void *arg, uint64_t bytes)
+{
+	struct findings *f = arg;
+
+	f->done++;
+	f->bytes += bytes;
+}
+
+/* `early`: as with early allocation. The chunks are counted in c->chunks the first time. */
+static struct findings look_at(struct chunked *c, bool early)
+{
+	struct findings f = {.damaged = 0};
+	struct h5_damage damage = {.heard = hear, .arg = &f};
+	const struct h5_dataset *dataset;
+	struct h5_dataset copy;
+	struct h5_file_set *set;
+	struct h5_lru_entry *ref;
+	uint8_t *all;
+
+	ck_assert_int_eq(h5_file_set_open_memory(c->bytes, c->size, &options, &set), 0);
+	ck_assert_int_eq(h5_dataset_get(h5_file_set_root(set), c->address, &ref, &dataset), 0);
+	c->rank = dataset->layout.chunked.rank;
+	if (!c->count)
+		ck_assert_int_eq(h5_chunk_index_walk(dataset->index, add_chunk, c), 0);
+	copy = *dataset;
+	copy.early = early;
+	ck_assert_int_eq(h5_dataset_check(&copy, &damage, chunk_done, &f), 0);
+	all = malloc((size_t)dataset->size);
+	f.read = h5_dataset_read(dataset, 0, all, (size_t)dataset->size);
+	free(all);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+	return f;
+}
+
+static void load_chunked(struct chunked *c, const char *name)
+{
+	struct sample s = get_sample("dataset_early", name);
+	FILE *f = open_data("dataset_early.h5");
+
+	memset(c, 0, sizeof *c);
+	c->size = fread(c->bytes, 1, sizeof c->bytes, f);
+	ck_assert_uint_lt(c->size, sizeof c->bytes);
+	fclose(f);
+	c->address = s.address;
+	free(s.data);
+	look_at(c, false);
+	ck_assert_uint_gt(c->count, 1);
+}
+
+/* The child of the tree that leads to the chunk: its address, and the key with its size before that. */
+static void set_chunk(struct chunked *c, unsigned i, uint64_t address, uint64_t size)
+{
+	const size_t key = 8 + 8 * (c->rank + 1);
+	uint8_t *p = c->bytes + key;
+
+	while (h5_uint_from(p, 8) != c->chunks[i].address || h5_uint_from(p - key, 4) != c->chunks[i].size)
+		ck_assert(++p < c->bytes + c->size - 8);
+	h5_uint_to(p, address, 8);
+	h5_uint_to(p - key, size, 4);
+	c->chunks[i].address = address;
+	c->chunks[i].size = size;
+}
+
+START_TEST(chunks_that_reach_beyond_the_file)
+{
+	static const char beyond[] = "chunk: it reaches beyond the end of the file";
+	static struct chunked c, changed;
+	struct findings f;
+
+	for (unsigned filtered = 0; filtered < 2; filtered++) {
+		uint64_t size;
+
+		load_chunked(&c, filtered ? "deflate2" : "plain2");
+		size = c.chunks[0].size;
+		f = look_at(&c, false);
+		ck_assert(!f.damaged && !f.read && f.done == (filtered ? c.count : 0));
+		for (unsigned i = 0; i < c.count && filtered; i++)
+			f.bytes -= c.chunks[i].size;
+		ck_assert_uint_eq(f.bytes, 0);
+		for (unsigned how = 0; how < 4; how++) {
+			const uint64_t places[] = {c.size, c.size - size + 1, UINT64_MAX - 10, c.size + 1};
+
+			changed = c;
+			set_chunk(&changed, 0, places[how], size);
+			f = look_at(&changed, false);
+			ck_assert_uint_eq(f.damaged, 1);
+			ck_assert_str_eq(f.text, beyond);
+			ck_assert_int_eq(f.read, -EUCLEAN);
+			ck_assert_uint_eq(f.done, filtered ? c.count - 1 : 0);
+		}
+		changed = c;
+		set_chunk(&changed, 0, c.size - size, size);
+		f = look_at(&changed, false);
+		ck_assert(filtered ? f.damaged == 1 && strcmp(f.text, beyond) : !f.damaged && !f.read);
+		changed = c;
+		set_chunk(&changed, 0, c.chunks[0].address, size - 1);
+		f = look_at(&changed, false);
+		ck_assert(f.damaged == 1 && f.read == -EUCLEAN);
+	}
+}
+END_TEST
+
+/* Chunks that share bytes could be more than can ever be decoded. */
+START_TEST(chunks_with_more_bytes_than_the_file)
+{
+	static struct chunked c, changed;
+	struct findings f;
+
+	load_chunked(&c, "deflate2");
+	for (unsigned more = 0; more < 2; more++) {
+		uint64_t left = c.size + more;
+
+		changed = c;
+		for (unsigned i = 1; i < c.count; i++)
+			left -= c.chunks[i].size;
+		/* All of the file, or a byte more; the end is not in the way. */
+		set_chunk(&changed, 0, 0, left);
+		f = look_at(&changed, false);
+		ck_assert_uint_ge(f.damaged, 1);
+		ck_assert(more == !strcmp(f.text, "chunks: more bytes than the file has"));
+	}
+}
+END_TEST
+
+START_TEST(chunks_that_early_allocation_misses)
+{
+	static struct chunked c;
+	struct findings f;
+	char text[128];
+
+	load_chunked(&c, "plain2");
+	f = look_at(&c, true);
+	ck_assert(!f.damaged && !f.read);
+	load_chunked(&c, "holes");
+	f = look_at(&c, false);
+	ck_assert(!f.damaged && !f.read);
+	f = look_at(&c, true);
+	snprintf(text, sizeof text, "chunks: only %u are stored, but with early allocation all must be",
+		 c.count);
+	ck_assert_uint_eq(f.damaged, 1);
+	ck_assert_str_eq(f.text, text);
+}
+END_TEST
+
 UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_what_libhdf5_counts,
 	  a_range_decodes_the_chunks_that_it_touches, a_terabyte_of_fill_values_is_read_anywhere,
 	  only_reads_of_what_is_missing_fail, external_files_obey_the_rule, damaged_files_do_no_harm,
 	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
-	  missing_filters_are_named)
+	  missing_filters_are_named, chunks_that_reach_beyond_the_file, chunks_with_more_bytes_than_the_file,
+	  chunks_that_early_allocation_misses)
