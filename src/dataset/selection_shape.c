@@ -177,7 +177,7 @@ static int by_position(const void *a, const void *b)
 	const struct h5_run *x = a, *y = b;
 
 	if (x->position != y->position)
-		return x->position > y->position ? 1 : -1;
+		return h5_compare(x->position, y->position);
 	return h5_compare(x->index, y->index);
 }
 
