@@ -81,9 +81,10 @@ void h5_object_header_encode(struct h5_writer *w, const struct h5_object_header 
 	h5_write_uint(w, header->chunk_size, 1u << width);
 }
 
+/* Of a header of version 2. */
 static bool has_order(const struct h5_object_header *header)
 {
-	return header->version > 1 && header->flags & H5_HEADER_ORDER_TRACKED;
+	return header->flags & H5_HEADER_ORDER_TRACKED;
 }
 
 unsigned h5_message_prefix_size(const struct h5_object_header *header)
