@@ -12,6 +12,7 @@
 #include "format/onion.h"
 #include "format/shared_message.h"
 #include "format/symbol_table.h"
+#include "format/virtual_mapping.h"
 
 /* ---- fixed arrays ---- */
 
@@ -665,7 +666,8 @@ START_TEST(fractal_heaps)
 	memset(room, 0, sizeof room);
 	w = h5_writer_init(room, 20, 2, 4);
 	ck_assert_int_eq(h5_fractal_heap_direct_encode(&w, &heap, 500, 70000), 0);
-	ck_assert_mem_eq(room, expected, 21);
+	ck_assert_mem_eq(room, expected, 20);
+	ck_assert_uint_eq(room[20], 0);
 	for (unsigned n = 0; n < 14; n++) {
 		w = begin(room, n, 2, 4);
 		ck_assert_int_eq(h5_fractal_heap_direct_encode(&w, &heap, 500, 70000), -EOVERFLOW);
@@ -1086,6 +1088,67 @@ START_TEST(histories)
 }
 END_TEST
 
+/* ---- virtual datasets ---- */
+
+static int decode_mappings(struct h5_reader *r, struct h5_buf *out)
+{
+	struct h5_virtual_mapping m;
+	struct h5_virtual_block block;
+	int rc = h5_virtual_block_open(r, &block);
+
+	if (rc)
+		return rc;
+	while ((rc = h5_virtual_block_next(&block, &m)) > 0) {
+		h5_buf_printf(out, "%s %s %u %u; ", m.file, m.dataset, m.source.kind, m.virtual.kind);
+		h5_virtual_mapping_release(&m);
+		h5_virtual_mapping_release(&m);
+	}
+	h5_virtual_block_release(&block);
+	h5_virtual_block_release(&block);
+	return rc;
+}
+
+/* Selections of all and of nothing. */
+#define ALL  U32(3), U32(1), U64(0)
+#define NONE U32(0), U32(1), U64(0)
+
+START_TEST(virtual_mappings)
+{
+	const struct example examples[] = {
+		{decode_mappings, 8, 4, BYTES(0, U32(0), SUM), SUMMED, 0, ""},
+		{decode_mappings, 8, 4, BYTES(0, U32(1), 0, 0, ALL, NONE, SUM), SUMMED, 0, "  3 0; "},
+		{decode_mappings, 8, 4,
+		 BYTES(0, U32(2), 'f', 0, 'd', 0, ALL, NONE, '.', 0, 'e', 0, NONE, ALL, SUM), SUMMED, 0,
+		 "f d 3 0; . e 0 3; "},
+		{decode_mappings, 8, 2,
+		 BYTES(1, U16(4), 0, 'f', 0, 'd', 0, ALL, ALL, 1, U16(0), 'e', 0, ALL, ALL, 3, U16(1), U16(0),
+		       ALL, ALL, 6, U16(1), ALL, ALL, SUM),
+		 SUMMED, 0, "f d 3 3; f e 3 3; f d 3 3; . e 3 3; "},
+		{decode_mappings, 8, 4, BYTES(2, U32(0), SUM), SUMMED, -ENOTSUP,
+		 "virtual dataset mappings: version 2 is not supported"},
+		/* A mapping has 34 bytes at least. */
+		{decode_mappings, 8, 4,
+		 BYTES(0, U32(2), 0, 0, ALL, NONE, 0, 0, ALL, U64(0), U32(0), 0, 0, 0, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: more of them than bytes"},
+		{decode_mappings, 8, 4, BYTES(0, U32(1), 0, 0, ALL, NONE, 0, SUM), SUMMED, -EUCLEAN,
+		 "  3 0; virtual dataset mappings: bytes after the last"},
+		{decode_mappings, 8, 4, BYTES(1, U32(1), 8, 0, 0, ALL, NONE, SUM), SUMMED, -ENOTSUP,
+		 "virtual dataset mappings: unknown flags 0x08"},
+		{decode_mappings, 8, 2, BYTES(1, U16(1), 1, U16(0), 0, ALL, NONE, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: a name shared with no earlier one"},
+		{decode_mappings, 8, 2, BYTES(1, U16(1), 2, 0, U16(0), ALL, NONE, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: a name shared with no earlier one"},
+		{decode_mappings, 8, 4, BYTES(0, U32(0), SUM), 0, -EUCLEAN,
+		 "virtual dataset mappings: wrong checksum"},
+		{decode_mappings, 8, 4, BYTES(1, 2, 3), 0, -EUCLEAN, "virtual dataset mappings: truncated"},
+		{decode_mappings, 8, 4, BYTES(0, 0, 0, 0, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: truncated"},
+	};
+
+	CHECK(examples);
+}
+END_TEST
+
 /* ---- too little room ---- */
 
 static int write_symbol_table(struct h5_writer *w)
@@ -1210,4 +1273,4 @@ END_TEST
 
 UNIT_MAIN("index formats", fixed_arrays, extensible_arrays, shapes_of_extensible_arrays,
 	  extensible_arrays_written, shapes_of_fractal_heaps, fractal_heaps, shapes_of_trees, trees,
-	  global_heaps, collections_that_end, histories, too_little_room)
+	  global_heaps, collections_that_end, histories, virtual_mappings, too_little_room)
