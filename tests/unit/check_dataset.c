@@ -3,6 +3,7 @@
 #include "change/open.h"
 #include "chunk_index/chunk_index.h"
 #include "dataset/dataset.h"
+#include "dataset/whole_chunk.h"
 #include "filter/filter.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
@@ -469,6 +470,133 @@ START_TEST(missing_filters_are_named)
 }
 END_TEST
 
+/* ---- whole chunks ---- */
+
+/* The chunks of a grid that come before these coordinates, which may lie outside. */
+START_TEST(numbers_of_chunks)
+{
+	static const uint64_t grid[] = {3, 2, 4};
+	uint64_t at[3], scaled[3];
+
+	for (uint64_t number = 0; number < 24; number++) {
+		h5_whole_chunk_scaled(grid, 3, number, scaled);
+		ck_assert(scaled[0] == number / 8 && scaled[1] == number / 4 % 2 && scaled[2] == number % 4);
+	}
+	for (at[0] = 0; at[0] < 5; at[0]++)
+		for (at[1] = 0; at[1] < 4; at[1]++)
+			for (at[2] = 0; at[2] < 6; at[2]++) {
+				uint64_t before = 0;
+
+				for (uint64_t number = 0; number < 24; number++) {
+					unsigned i = 0;
+
+					h5_whole_chunk_scaled(grid, 3, number, scaled);
+					while (i < 3 && scaled[i] == at[i])
+						i++;
+					before += i < 3 && scaled[i] < at[i];
+				}
+				ck_assert_uint_eq(h5_whole_chunk_number(grid, 3, at), before);
+			}
+}
+END_TEST
+
+/* Reads n bytes of the chunk from the offset on. Those inside the dataset are its elements. */
+static void check_whole(const struct h5_dataset *d, const struct sample *s, const uint64_t *scaled,
+			const struct h5_whole_chunk *chunk, uint64_t offset, size_t n)
+{
+	const struct h5_chunk_layout *layout = &d->layout.chunked;
+	const uint64_t size = d->type->size;
+	uint8_t *buf = malloc(n + 1);
+
+	memset(buf, 0xa5, n + 1);
+	ck_assert_msg(!h5_whole_chunk_read(chunk, offset, buf, n), "%s %s: %s", s->file, s->name,
+		      h5_error_last()->text);
+	ck_assert_uint_eq(buf[n], 0xa5);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t element = (offset + i) / size, position = 0, step = 1;
+		bool inside = true;
+
+		for (unsigned k = layout->rank; k-- > 0; element /= layout->dims[k]) {
+			uint64_t index = scaled[k] * layout->dims[k] + element % layout->dims[k];
+
+			inside &= index < d->space.dims[k];
+			position += index * step;
+			step *= d->space.dims[k];
+		}
+		if (inside)
+			ck_assert_msg(buf[i] == s->data[position * size + (offset + i) % size],
+				      "%s %s: byte %ju of a chunk", s->file, s->name,
+				      (uintmax_t)(offset + i));
+	}
+	free(buf);
+}
+
+/* All chunks that are stored are found, in their order, and read in whole and in part. */
+static void check_whole_chunks(const struct h5_dataset *d, const struct sample *s)
+{
+	const struct h5_chunk_layout *layout = &d->layout.chunked;
+	struct h5_chunk_cursor cursor = {.held = false};
+	uint64_t grid[H5_RANK_MAX], all = 1, next, scaled[H5_RANK_MAX];
+	uint32_t random = 11;
+
+	for (unsigned i = 0; i < layout->rank; i++) {
+		grid[i] = (d->space.dims[i] + layout->dims[i] - 1) / layout->dims[i];
+		all *= grid[i];
+	}
+	for (uint64_t number = all; number-- > 0;) {
+		struct h5_whole_chunk chunk;
+
+		h5_whole_chunk_scaled(grid, layout->rank, number, scaled);
+		ck_assert_int_eq(h5_whole_chunk_find(d, &cursor, scaled, &chunk), 0);
+		next = number;
+		ck_assert_int_eq(h5_whole_chunk_next(d, &cursor, grid, &next, all), 0);
+		ck_assert((next == number) == (chunk.state != H5_CHUNK_NOT_STORED));
+		if (chunk.state == H5_CHUNK_NOT_STORED) {
+			uint64_t following = number + 1;
+
+			ck_assert_int_eq(h5_whole_chunk_next(d, &cursor, grid, &following, all), 0);
+			ck_assert_uint_eq(next < all ? next : all, following < all ? following : all);
+			continue;
+		}
+		check_whole(d, s, scaled, &chunk, 0, (size_t)d->chunk_size);
+		check_whole(d, s, scaled, &chunk, d->chunk_size - 1, 1);
+		/* Partial chunks of "edges" are not filtered. */
+		if (strcmp(s->name, "edges"))
+			ck_assert(h5_whole_chunk_is_filtered(&chunk) == !chunk.wanted.chunk.filter_mask);
+		for (unsigned i = 0; i < 10; i++) {
+			uint64_t offset;
+
+			random = random * 1664525 + 1013904223;
+			offset = (random >> 4) % d->chunk_size;
+			random = random * 1664525 + 1013904223;
+			check_whole(d, s, scaled, &chunk, offset,
+				    1 + (random >> 4) % (d->chunk_size - offset));
+		}
+	}
+	h5_chunk_cursor_release(d->index, &cursor);
+}
+
+START_TEST(whole_chunks)
+{
+	FILE *list = open_data("dataset.list");
+	struct sample s;
+	unsigned n = 0;
+
+	while (next_sample(list, &s)) {
+		struct opened o = open_at(s.file, s.address, &options);
+
+		if (s.size && s.size < 10000 && o.dataset->index && !h5_dataset_is_sparse(o.dataset)) {
+			check_whole_chunks(o.dataset, &s);
+			n++;
+		}
+		close_opened(&o);
+		free(s.data);
+	}
+	fclose(list);
+	ck_assert_uint_gt(n, 60);
+}
+END_TEST
+
 /* ---- chunks of which the index says what cannot be ---- */
 
 enum { CHUNKS_MOST = 64 };
@@ -657,5 +785,5 @@ UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_
 	  a_range_decodes_the_chunks_that_it_touches, a_terabyte_of_fill_values_is_read_anywhere,
 	  only_reads_of_what_is_missing_fail, external_files_obey_the_rule, damaged_files_do_no_harm,
 	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
-	  missing_filters_are_named, chunks_that_reach_beyond_the_file, chunks_with_more_bytes_than_the_file,
-	  chunks_that_early_allocation_misses)
+	  missing_filters_are_named, numbers_of_chunks, whole_chunks, chunks_that_reach_beyond_the_file,
+	  chunks_with_more_bytes_than_the_file, chunks_that_early_allocation_misses)

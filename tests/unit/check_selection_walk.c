@@ -353,6 +353,9 @@ static void check_unlimited(struct h5_hyperslab slab, unsigned at)
 
 		ck_assert_uint_eq(h5_shape_slices(shape, extent), slices);
 		ck_assert(h5_shape_cut(shape, slices, &cut));
+		/* Blocks without gaps are one. */
+		if (slab.block == H5_UNLIMITED || slab.block == slab.stride)
+			ck_assert(cut.count == 1 && cut.block == slices);
 		ck_assert_uint_le(cut.end, extent < slab.start ? slab.start : extent);
 		memset(&s, 0, sizeof s);
 		s.rank = 2;
