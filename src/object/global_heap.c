@@ -7,6 +7,7 @@
 #include "store/block.h"
 #include "store/file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { WINDOW = 1 << 12 }; /* bytes of a collection that are read at once */
@@ -112,12 +113,14 @@ struct window {
 	uint8_t bytes[WINDOW];
 };
 
-/* Makes a reader that begins at the offset of the collection, with the n bytes from there on. */
+/* Makes a reader that begins at the offset of the collection, with the n bytes from there on. Offsets rise.
+ */
 static int look_at(struct window *w, uint64_t offset, size_t n, struct h5_reader *r)
 {
 	int rc;
 
-	if (offset < w->begin || n > w->n || offset - w->begin > w->n - n) {
+	assert(offset >= w->begin);
+	if (n > w->n || offset - w->begin > w->n - n) {
 		w->begin = offset;
 		w->n = (size_t)h5_min(WINDOW, w->size - offset);
 		rc = h5_file_read(w->file, w->address + offset, w->bytes, w->n);
