@@ -5,6 +5,7 @@
 #include "change/watch.h"
 #include "format/global_heap.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* The bytes that change: from the first object that goes to behind the header of the new free space. */
@@ -28,9 +29,13 @@ static bool find_change(struct change *change, const struct h5_heap_part *parts,
 	uint64_t live = 0;
 
 	for (size_t i = count; i-- > 0;) {
-		live += parts[i].goes ? 0 : parts[i].size;
-		if (!parts[i].goes || live + header > change->size ||
-		    !h5_tx_is_safe(change->file, change->address + parts[i].begin, (size_t)live + header))
+		if (!parts[i].goes) {
+			live += parts[i].size;
+			continue;
+		}
+		/* The header of the free space fits where this object was. */
+		assert(parts[i].size >= header && parts[i].begin + parts[i].size + live <= change->size);
+		if (!h5_tx_is_safe(change->file, change->address + parts[i].begin, (size_t)live + header))
 			continue;
 		change->parts = parts + i;
 		change->count = count - i;
@@ -40,11 +45,12 @@ static bool find_change(struct change *change, const struct h5_heap_part *parts,
 }
 
 /* Makes the bytes as they will be. */
-static int encode(const struct change *change, uint8_t *bytes, size_t n)
+static int encode(const struct change *change, uint8_t *bytes)
 {
 	const struct h5_superblock *sb = h5_file_superblock(change->file);
 	const size_t live = (size_t)change->live;
-	struct h5_writer w = h5_writer_init(bytes + live, n - live, sb->size_of_offsets, sb->size_of_lengths);
+	struct h5_writer w = h5_writer_init(bytes + live, header_size(change->file), sb->size_of_offsets,
+					    sb->size_of_lengths);
 	size_t at = 0;
 	int rc = 0;
 
@@ -66,7 +72,7 @@ static int make_change(const struct change *change)
 	const uint64_t address = change->address + change->parts->begin;
 	const size_t n = (size_t)change->live + header_size(change->file);
 	uint8_t *bytes = malloc(n);
-	int rc = bytes ? encode(change, bytes, n)
+	int rc = bytes ? encode(change, bytes)
 		       : h5_fail(-ENOMEM, address, "global heap collection: out of memory");
 
 	/* In new space some were perhaps written as raw data. */
