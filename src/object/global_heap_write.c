@@ -25,11 +25,13 @@ void h5_global_heap_writer_release(struct h5_global_heap_writer *writer)
 	h5_tx_unwatch(writer->file, &writer->watch);
 }
 
-/* True: the object can be added to the open collection. */
+/* True: the object can be added to the open collection. Indexes are no limit: a collection of several objects
+ * is too small for so many. */
 static bool fits(const struct h5_file *file, const struct h5_heap_open *open, uint64_t room)
 {
+	assert(open->index < UINT16_MAX);
 	return open->address != H5_UNDEF && open->transaction == h5_tx_number(file) &&
-	       room <= open->size - open->used && open->index < UINT16_MAX;
+	       room <= open->size - open->used;
 }
 
 /* Writes the object, and the free space behind it, from byte `from` of the collection on. A new collection

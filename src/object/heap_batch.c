@@ -59,10 +59,12 @@ void h5_heap_batch_release(struct h5_heap_batch *batch)
 
 /* ---- putting ---- */
 
-/* True: the object can be added to the collection. */
+/* True: the object can be added to the collection. Indexes are no limit: a collection of several objects is
+ * too small for so many. */
 static bool fits(const struct h5_heap_block *block, uint64_t room)
 {
-	return room <= block->size - block->used && block->index < UINT16_MAX;
+	assert(block->index < UINT16_MAX);
+	return room <= block->size - block->used;
 }
 
 /* True: the last collection may take more. If it is new, it may. Else the last change of its free space must
