@@ -225,6 +225,98 @@ START_TEST(collections_are_shared)
 }
 END_TEST
 
+/* The batch goes on in a committed collection only where a cell can take the place of its free space: not
+ * where that begins eight bytes before the end of a page. */
+START_TEST(free_space_across_pages)
+{
+	enum { HEADER = 16 };
+	uint64_t address, other, used = 2 * HEADER + 8, want;
+	static const char bytes[4096] = {1};
+	uint32_t index;
+	struct heap_scene s;
+
+	heap_scene_begin(&s, "latest", NULL);
+	SUCCEEDS(h5_tx_allocate(s.scratch.file, H5_ALLOCATE_METADATA, 2048, &other));
+	s.batch.next_size = 6000; /* one of a page is never across its edge */
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, bytes, 1, &address, &index));
+	SUCCEEDS(heap_scene_commit(&s));
+	ck_assert_uint_eq(h5_file_superblock(s.scratch.file)->base, 0);
+	want = 4096 - address % 4096 - (_i ? 8 : HEADER);
+	ck_assert_uint_gt(want, used + HEADER);
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, bytes, (size_t)(want - used - HEADER), &other, &index));
+	ck_assert_uint_eq(other, address);
+	ck_assert_uint_eq(index, 2);
+	SUCCEEDS(heap_scene_commit(&s));
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, bytes, 1, &other, &index));
+	ck_assert_int_eq(other == address, !_i);
+	ck_assert_uint_eq(index, _i ? 1 : 3);
+	SUCCEEDS(heap_scene_commit(&s));
+	SUCCEEDS(h5_global_heap_check(s.scratch.file, address));
+	heap_scene_end(&s);
+}
+END_TEST
+
+/* Others change the collection in which the batch has gone on: it does not write over that. */
+START_TEST(others_share_a_collection)
+{
+	uint8_t element[ELEMENT] = {0};
+	uint64_t address, more;
+	uint32_t index;
+	struct heap_scene s;
+
+	heap_scene_begin(&s, "latest", NULL);
+	address = put_objects(&s, 100);
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, "more", 4, &more, &index));
+	ck_assert_uint_eq(more, address);
+	h5_uint_to(element + 4, address, 8);
+	h5_uint_to(element + 12, 3, 4);
+	SUCCEEDS(heap_scene_give_up(&s, element));
+	ck_assert_uint_eq(count_objects(&s, address), GOING - 1);
+	ck_assert_int_eq(h5_heap_batch_flush(&s.batch), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "global heap collection: other values share it");
+	ck_assert_uint_eq(count_objects(&s, address), GOING - 1);
+	h5_heap_batch_release(&s.batch);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	ck_assert_uint_eq(count_objects(&s, address), GOING - 1);
+	heap_scene_end(&s);
+}
+END_TEST
+
+/* Sizes of two bytes tell of no more than half of what they could. */
+START_TEST(the_largest_object)
+{
+	enum { ROOM = 1 << 15, HEADER = 16 };
+	static const char bytes[ROOM] = {1};
+	struct h5_global_heap_writer writer;
+	struct h5_heap_batch batch;
+	struct h5_heap_sink *sink;
+	struct scratch scratch;
+	struct h5_lru_entry *ref;
+	uint64_t address;
+	const uint8_t *data;
+	uint32_t index;
+	size_t n;
+
+	scratch_init(&scratch, "rare_sizes_820.h5");
+	scratch_open(&scratch);
+	ck_assert_uint_eq(h5_file_superblock(scratch.file)->size_of_lengths, 2);
+	h5_global_heap_writer_init(&writer, scratch.file);
+	h5_heap_batch_init(&batch, scratch.file);
+	sink = _i ? &batch.sink : &writer.sink;
+	ck_assert_int_eq(sink->put(sink, bytes, ROOM - HEADER + 1, &address, &index), -EFBIG);
+	SUCCEEDS(sink->put(sink, bytes, ROOM - HEADER, &address, &index));
+	SUCCEEDS(h5_heap_batch_flush(&batch));
+	SUCCEEDS(h5_global_heap_get(scratch.file, address, index, &ref, &data, &n));
+	ck_assert_uint_eq(n, ROOM - HEADER);
+	ck_assert_mem_eq(data, bytes, n);
+	h5_file_put(scratch.file, ref);
+	h5_global_heap_writer_release(&writer);
+	h5_heap_batch_release(&batch);
+	h5_tx_abandon(scratch.file);
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* Between any two cells of the commit each element has its old or its new value. */
 START_TEST(killed_between_cells)
 {
@@ -405,5 +497,6 @@ START_TEST(every_write_can_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
-		{objects_go, 5}, {objects_stay, 1}, {killed_between_cells, 2},
+		{objects_go, 5}, {objects_stay, 1}, {free_space_across_pages, 2},
+		{others_share_a_collection, 1}, {the_largest_object, 2}, {killed_between_cells, 2},
 		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
