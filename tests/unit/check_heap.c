@@ -6,7 +6,10 @@
 #include "object/fractal_heap.h"
 #include "object/global_heap.h"
 #include "object/local_heap.h"
+#include "object/value_heap.h"
 #include "objects.h"
+
+#define SUCCEEDS(call) ck_assert_int_eq(call, 0)
 
 /* A collection in a file that is nothing else: the superblock, and at 96 the collection. */
 enum { FILE_SIZE = 96 + 4200, HEAP = 96, MOST = 1 << 17 };
@@ -408,6 +411,204 @@ START_TEST(local_heap_lists)
 }
 END_TEST
 
+/* ---- values in the heap ---- */
+
+static struct h5_datatype
+	byte_type = {.class = H5_CLASS_INTEGER, .size = 1},
+	text_type = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.is_string = true, .base = &byte_type}},
+	bytes_type = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.base = &byte_type}},
+	texts_type = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.base = &text_type}},
+	object_type = {.class = H5_CLASS_REFERENCE, .size = 8, .reference = {.kind = H5_REF_OBJECT}},
+	region_type = {.class = H5_CLASS_REFERENCE, .size = 12, .reference = {.kind = H5_REF_REGION}},
+	new_type = {.class = H5_CLASS_REFERENCE, .size = 18, .reference = {.kind = H5_REF_OBJECT2}},
+	pair_type = {.class = H5_CLASS_ARRAY,
+		     .size = 32,
+		     .array = {.rank = 1, .dims = {2}, .count = 2, .base = &text_type}};
+static struct h5_member members[] = {{"a", 0, &text_type}, {"b", 16, &byte_type}, {"c", 17, &pair_type}};
+static struct h5_datatype compound_type = {
+	.class = H5_CLASS_COMPOUND, .size = 49, .compound = {.count = 3, .members = members}};
+
+/* count, address and index */
+static void put_element(uint8_t *to, uint32_t count, uint64_t address, uint32_t index)
+{
+	h5_uint_to(to, count, 4);
+	h5_uint_to(to + 4, address, 8);
+	h5_uint_to(to + 12, index, 4);
+}
+
+/* A collection of an object 1 that has two texts, objects 2 and 3. */
+static void put_texts(struct built *b)
+{
+	begin(b, 8);
+	put_collection(b, 4096, 8);
+	put_object(b, 1, 32, 8, NULL);
+	put_element(b->bytes + b->at, 3, HEAP, 2);
+	put_element(b->bytes + b->at + 16, 4, HEAP, 3);
+	b->at += 32;
+	put_object(b, 2, 3, 8, "abc");
+	put_object(b, 3, 4, 8, "defg");
+	serve(b);
+}
+
+struct visits {
+	unsigned indexes, end; /* the index that ends the visits */
+};
+
+static int visit_object(void *arg, uint64_t address, uint32_t index)
+{
+	struct visits *v = arg;
+
+	ck_assert_uint_eq(address, HEAP);
+	v->indexes = 10 * v->indexes + index;
+	return index == v->end ? 77 : 0;
+}
+
+static const struct {
+	const struct h5_datatype *type;
+	uint32_t count; /* of the first element; the kind of a new reference */
+	uint64_t address;
+	uint32_t index;
+	unsigned end;
+	int rc;
+	unsigned indexes, own;
+} walks[] = {
+	{&text_type, 3, HEAP, 2, 0, 0, 2, 2},
+	{&text_type, 3, HEAP, 9, 0, 0, 9, 9},
+	{&text_type, 0, HEAP, 2, 0, 0, 0, 0},
+	{&text_type, 3, 0, 2, 0, 0, 0, 0},
+	{&text_type, 3, H5_UNDEF, 2, 0, 0, 0, 0},
+	{&bytes_type, 300, HEAP, 2, 0, 0, 2, 2},
+	{&texts_type, 2, HEAP, 1, 0, 0, 123, 123},
+	{&texts_type, 1, HEAP, 1, 0, 0, 12, 12},
+	{&texts_type, 2, HEAP, 1, 1, 77, 1, 1},
+	{&texts_type, 2, HEAP, 1, 2, 77, 12, 12},
+	{&texts_type, 3, HEAP, 1, 0, -EUCLEAN, 1, 1},
+	{&texts_type, UINT32_MAX, HEAP, 1, 0, -EUCLEAN, 1, 1},
+	{&texts_type, 1, HEAP, 9, 0, -EUCLEAN, 9, 9},
+	{&object_type, 3, HEAP, 2, 0, 0, 0, 0},
+	{&region_type, 0, HEAP, 3, 0, 0, 3, 0},
+	{&new_type, H5_REF_OBJECT2, HEAP, 3, 0, 0, 0, 0},
+	{&new_type, H5_REF_REGION2, HEAP, 3, 0, 0, 3, 3},
+	{&new_type, H5_REF_ATTRIBUTE, HEAP, 2, 0, 0, 2, 2},
+	{&new_type, H5_REF_ATTRIBUTE, 0, 2, 0, 0, 0, 0},
+	{&new_type, 5, HEAP, 3, 0, 0, 0, 0},
+	{&compound_type, 3, HEAP, 2, 0, 0, 232, 232},
+	{&compound_type, 3, HEAP, 2, 3, 77, 23, 23},
+};
+enum { WALKS = sizeof walks / sizeof *walks, ELEMENT_MOST = 49 };
+
+/* An element of the type; the array in the compound has the objects 3 and 2. */
+static void make_element(int i, uint8_t element[ELEMENT_MOST])
+{
+	memset(element, 0xee, ELEMENT_MOST);
+	if (walks[i].type == &new_type) {
+		element[0] = (uint8_t)walks[i].count;
+		h5_uint_to(element + 6, walks[i].address, 8);
+		h5_uint_to(element + 14, walks[i].index, 4);
+	} else if (walks[i].type == &region_type) {
+		h5_uint_to(element, walks[i].address, 8);
+		h5_uint_to(element + 8, walks[i].index, 4);
+	} else {
+		put_element(element, walks[i].count, walks[i].address, walks[i].index);
+	}
+	if (walks[i].type == &compound_type) {
+		put_element(element + 17, 4, HEAP, 3);
+		put_element(element + 33, 3, HEAP, 2);
+	}
+}
+
+/* What elements refer to, and own; a walk ends with the first result that is not 0. */
+START_TEST(values_are_walked)
+{
+	struct visits all = {.end = walks[_i].end}, own = all;
+	uint8_t element[ELEMENT_MOST], empty[ELEMENT_MOST];
+	const size_t n = walks[_i].type->size;
+	struct built b;
+
+	put_texts(&b);
+	make_element(_i, element);
+	ck_assert_int_eq(h5_value_heap_walk(b.file, walks[_i].type, element, visit_object, &all),
+			 walks[_i].rc);
+	ck_assert_uint_eq(all.indexes, walks[_i].indexes);
+	ck_assert_int_eq(h5_value_heap_walk_own(b.file, walks[_i].type, element, visit_object, &own),
+			 walks[_i].own ? walks[_i].rc : 0);
+	ck_assert_uint_eq(own.indexes, walks[_i].own);
+	ck_assert_int_eq(h5_value_heap_is_owner(b.file, walks[_i].type, element), walks[_i].indexes > 0);
+	memcpy(empty, element, sizeof empty);
+	h5_value_heap_disown(b.file, walks[_i].type, empty);
+	ck_assert(!h5_value_heap_is_owner(b.file, walks[_i].type, empty));
+	if (!walks[_i].indexes)
+		ck_assert_mem_eq(empty, element, sizeof empty);
+	else if (walks[_i].type == &compound_type)
+		ck_assert_uint_eq(empty[16], 0xee);
+	ck_assert_mem_eq(empty + n, element + n, sizeof empty - n);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* A sink whose n-th object is object n of a collection at 5000. */
+struct counting_sink {
+	struct h5_heap_sink sink;
+	unsigned count, most;
+	uint8_t last[40]; /* bytes of the last object */
+	size_t size;
+};
+
+static int put_to_sink(struct h5_heap_sink *sink, const void *data, size_t n, uint64_t *address,
+		       uint32_t *index)
+{
+	struct counting_sink *c = (struct counting_sink *)sink;
+
+	if (c->count == c->most)
+		return -ENOSPC;
+	ck_assert_uint_le(n, sizeof c->last);
+	memcpy(c->last, data, n);
+	c->size = n;
+	*address = 5000;
+	*index = ++c->count;
+	return 0;
+}
+
+/* Copies of values go to the sink, and what they refer to before them. What differs is nobody else's. */
+START_TEST(values_are_copied)
+{
+	struct counting_sink sink = {.sink = {put_to_sink}, .most = 3};
+	uint8_t element[16], like[16], expected[32];
+	struct built b;
+
+	put_texts(&b);
+	put_element(element, 2, HEAP, 1);
+	memcpy(like, element, sizeof like);
+	SUCCEEDS(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element));
+	ck_assert_uint_eq(sink.count, 3);
+	put_element(expected, 3, 5000, 1);
+	put_element(expected + 16, 4, 5000, 2);
+	ck_assert_uint_eq(sink.size, 32);
+	ck_assert_mem_eq(sink.last, expected, 32);
+	put_element(expected, 2, 5000, 3);
+	ck_assert_mem_eq(element, expected, 16);
+	SUCCEEDS(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element));
+	ck_assert_mem_eq(element, expected, 16);
+	for (sink.most = 0; sink.most < 3; sink.most++) {
+		sink.count = 0;
+		memcpy(element, like, sizeof like);
+		ck_assert_int_eq(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element), -ENOSPC);
+		ck_assert_uint_eq(sink.count, sink.most);
+		ck_assert_mem_eq(element, like, sizeof like);
+	}
+	sink.count = 0;
+	put_element(element, 3, HEAP, 2);
+	memcpy(like, element, sizeof like);
+	SUCCEEDS(h5_value_heap_own(&sink.sink, b.file, &text_type, like, element));
+	ck_assert_uint_eq(sink.size, 3);
+	ck_assert_mem_eq(sink.last, "abc", 3);
+	put_element(element, 3, HEAP, 1);
+	memcpy(like, element, sizeof like);
+	ck_assert_int_eq(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element), -EUCLEAN);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
 /* The doubling table of the specification: width 4, blocks from 512 bytes to 64 KiB, 2^32 bytes. */
 START_TEST(doubling_table)
 {
@@ -525,6 +726,8 @@ START_TEST(nonsense_headers)
 }
 END_TEST
 
-UNIT_MAIN("heap", global_heap_objects, global_heap_damage, global_heap_ends, global_heap_visits_end,
-	  local_heap_extents, local_heap_pieces, local_heap_addresses, local_heap_lists,
-	  global_heap_of_strings, local_heap_texts, doubling_table, heap_ids, nonsense_headers)
+UNIT_MAIN_LOOPS("heap", {global_heap_objects, 1}, {global_heap_damage, 1}, {global_heap_ends, 1},
+		{global_heap_visits_end, 1}, {local_heap_extents, 1}, {local_heap_pieces, 1},
+		{local_heap_addresses, 1}, {local_heap_lists, 1}, {global_heap_of_strings, 1},
+		{local_heap_texts, 1}, {doubling_table, 1}, {heap_ids, 1}, {nonsense_headers, 1},
+		{values_are_walked, WALKS}, {values_are_copied, 1})
