@@ -493,6 +493,7 @@ static const struct {
 	{&new_type, H5_REF_ATTRIBUTE, 0, 2, 0, 0, 0, 0},
 	{&new_type, 5, HEAP, 3, 0, 0, 0, 0},
 	{&compound_type, 3, HEAP, 2, 0, 0, 232, 232},
+	{&compound_type, 3, HEAP, 2, 2, 77, 2, 2},
 	{&compound_type, 3, HEAP, 2, 3, 77, 23, 23},
 };
 enum { WALKS = sizeof walks / sizeof *walks, ELEMENT_MOST = 49 };
@@ -549,8 +550,8 @@ END_TEST
 /* A sink whose n-th object is object n of a collection at 5000. */
 struct counting_sink {
 	struct h5_heap_sink sink;
-	unsigned count, most;
-	uint8_t last[40]; /* bytes of the last object */
+	unsigned count, failing; /* objects; the number of the one that fails */
+	uint8_t last[40];	 /* bytes of the last object */
 	size_t size;
 };
 
@@ -559,20 +560,20 @@ static int put_to_sink(struct h5_heap_sink *sink, const void *data, size_t n, ui
 {
 	struct counting_sink *c = (struct counting_sink *)sink;
 
-	if (c->count == c->most)
+	if (++c->count == c->failing)
 		return -ENOSPC;
 	ck_assert_uint_le(n, sizeof c->last);
 	memcpy(c->last, data, n);
 	c->size = n;
 	*address = 5000;
-	*index = ++c->count;
+	*index = c->count;
 	return 0;
 }
 
 /* Copies of values go to the sink, and what they refer to before them. What differs is nobody else's. */
 START_TEST(values_are_copied)
 {
-	struct counting_sink sink = {.sink = {put_to_sink}, .most = 3};
+	struct counting_sink sink = {.sink = {put_to_sink}};
 	uint8_t element[16], like[16], expected[32];
 	struct built b;
 
@@ -589,14 +590,14 @@ START_TEST(values_are_copied)
 	ck_assert_mem_eq(element, expected, 16);
 	SUCCEEDS(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element));
 	ck_assert_mem_eq(element, expected, 16);
-	for (sink.most = 0; sink.most < 3; sink.most++) {
+	for (sink.failing = 1; sink.failing <= 3; sink.failing++) {
 		sink.count = 0;
 		memcpy(element, like, sizeof like);
 		ck_assert_int_eq(h5_value_heap_own(&sink.sink, b.file, &texts_type, like, element), -ENOSPC);
-		ck_assert_uint_eq(sink.count, sink.most);
+		ck_assert_uint_eq(sink.count, sink.failing);
 		ck_assert_mem_eq(element, like, sizeof like);
 	}
-	sink.count = 0;
+	sink.failing = 0;
 	put_element(element, 3, HEAP, 2);
 	memcpy(like, element, sizeof like);
 	SUCCEEDS(h5_value_heap_own(&sink.sink, b.file, &text_type, like, element));
