@@ -267,6 +267,55 @@ static const struct {
 	{8, 0, 64, true, H5_ORDER_LE, "ten", NULL},
 };
 
+/* Words, and hexadecimal numbers, of which every byte counts. */
+START_TEST(words_that_are_floats)
+{
+#define ZEROS "000000000000000000000000000000000000000000000000000000000000000"
+	static const struct {
+		const char *text;
+		uint16_t half; /* 0xffff: refused */
+	} words[] = {
+		{"0x1p+9", 0x6000},
+		{"0x1p-9", 0x1800},
+		{"0x2p-1", 0x3c00},
+		{"0xap+0", 0x4900},
+		{"0xfp+0", 0x4b80},
+		{"-0x9p+00", 0xc880},
+		{"0x0p+1", 0xffff},
+		{"0x1p+/", 0xffff},
+		{"0x1p+:", 0xffff},
+		{"0x1p+1:", 0xffff},
+		{"0x1p*1", 0xffff},
+		{"0x1P+1", 0xffff},
+		{"0xAp+1", 0xffff},
+		{"0x:p+1", 0xffff},
+		{"0x1p+1", 0x4000},
+		{"NaN", 0x7e00},
+		{"Infinity", 0x7c00},
+		{"-Infinity", 0xfc00},
+		{"-NaN", 0xffff},
+		{"--Infinity", 0xffff},
+		{"infinity", 0xffff},
+		{"0x" ZEROS "1p+0", 0x3c00},
+		{"0x0" ZEROS "1p+0", 0xffff},
+		{"", 0xffff},
+	};
+	const struct h5_datatype half = real(2, 5, 10, 15, H5_ORDER_LE);
+
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+		const size_t n = strlen(words[i].text);
+		uint8_t data[2] = {0};
+		int rc = h5_float_parse(&half, words[i].text, n, data);
+
+		ck_assert_msg(rc == (words[i].half == 0xffff ? -EINVAL : 0), "%s: %d", words[i].text, rc);
+		if (!rc)
+			ck_assert_uint_eq(h5_uint_from(data, 2), words[i].half);
+		/* with a NUL */
+		ck_assert_int_eq(h5_float_parse(&half, words[i].text, n + 1, data), -EINVAL);
+	}
+}
+END_TEST
+
 START_TEST(integers_of_any_width)
 {
 	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
@@ -340,4 +389,4 @@ START_TEST(long_numbers)
 END_TEST
 
 UNIT_MAIN("number_parse", floats_of_many_formats, nearest_floats, floats_at_the_ends, floats_of_wild_formats,
-	  integers_of_any_width, integers_read_back, long_numbers)
+	  words_that_are_floats, integers_of_any_width, integers_read_back, long_numbers)
