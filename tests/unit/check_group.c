@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "object/path.h"
 #include "objects.h"
 
 struct listing {
@@ -307,5 +308,83 @@ START_TEST(cycle_in_the_tree)
 }
 END_TEST
 
+/* Names in the order of their creation; those of one number as they were added. Of equal names the first
+ * stays.
+ */
+START_TEST(names_are_sorted)
+{
+	static const struct {
+		const char *text;
+		int64_t order;
+	} names[] = {{"b", 5}, {"a", 5}, {"c", -4}, {"b", -9}, {"aa", 5}};
+	static const char *const expected[2][4] = {{"a", "aa", "b", "c"}, {"c", "b", "a", "aa"}};
+	struct opened o = objects_open("latest");
+
+	for (enum h5_name_order order = H5_NAMES_SORTED; order <= H5_NAMES_BY_CREATION; order++) {
+		for (unsigned unordered = 0; unordered < 2; unordered++) {
+			struct h5_name_list list;
+			void *data;
+
+			h5_name_list_init(&list, o.file);
+			for (unsigned i = 0; i < 5; i++) {
+				const struct h5_name name = {names[i].text, strlen(names[i].text),
+							     !unordered || i != 2, names[i].order};
+
+				ck_assert_int_eq(h5_name_list_add(&list, &name, 1, &data), 0);
+				*(uint8_t *)data = (uint8_t)i;
+			}
+			h5_name_list_sort(&list, order);
+			ck_assert_uint_eq(list.count, 4);
+			for (unsigned i = 0; i < 4; i++) {
+				ck_assert_str_eq(list.items[i].name.text,
+						 expected[order == H5_NAMES_BY_CREATION && !unordered][i]);
+				ck_assert_uint_ne(*(uint8_t *)list.items[i].data, 3);
+			}
+			h5_name_list_release(&list);
+		}
+	}
+	objects_close(&o);
+}
+END_TEST
+
+/* Names and data of just as many bytes as the file can have; 64 bytes of the data of each do not count. */
+START_TEST(too_many_names)
+{
+	struct opened o = objects_open("latest");
+	const struct h5_name name = {.text = "name", .size = 4};
+	struct h5_name_list list;
+	void *data;
+
+	h5_name_list_init(&list, o.file);
+	list.limit = 100;
+	ck_assert_int_eq(h5_name_list_add(&list, &name, 96, &data), 0);
+	ck_assert_int_eq(h5_name_list_add(&list, &name, 60, &data), 0);
+	ck_assert_int_eq(h5_name_list_add(&list, &name, 61, &data), -EUCLEAN);
+	ck_assert_uint_eq(list.count, 2);
+	h5_name_list_release(&list);
+	objects_close(&o);
+}
+END_TEST
+
+/* Nobody knows where a link of a user-defined type leads. */
+START_TEST(user_defined_links)
+{
+	const struct h5_link user = {.type = 187, .name = "user", .name_size = 4};
+	struct opened o = objects_open("latest");
+	struct h5_lru_entry *ref;
+	const struct h5_object *group = object_named(&o, "links2", &ref);
+	struct h5_file *file;
+	uint64_t address;
+
+	ck_assert_int_eq(h5_path_find(o.file, group->address, "user", 4, &file, &address), -ENOENT);
+	ck_assert_str_eq(h5_error_last()->text, "user-defined link");
+	ck_assert_int_eq(h5_path_of_link(o.file, group->address, &user, &file, &address), -ENOENT);
+	ck_assert(h5_path_is_dead(-ENOENT));
+	h5_file_put(o.file, ref);
+	objects_close(&o);
+}
+END_TEST
+
 UNIT_MAIN("group", links_are_as_h5py_says, cached_kinds, unknown_names_are_not_there, many_links,
-	  a_walk_may_end_early, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree)
+	  a_walk_may_end_early, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree,
+	  names_are_sorted, too_many_names, user_defined_links)
