@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "change/open.h"
+#include "fake_piece.h"
 #include "fault_io.h"
 #include "format/driver_info.h"
 #include "io/io.h"
@@ -482,5 +483,101 @@ START_TEST(names_behind_a_url)
 }
 END_TEST
 
+/* ---- members that fail ---- */
+
+static struct h5_io *open_fakes(struct fake fakes[3], bool writable)
+{
+	struct h5_io_member m[3] = {{.start = 0}, {.start = 100}, {.start = 300}};
+	struct h5_io *io;
+
+	for (unsigned i = 0; i < 3; i++) {
+		fakes[i] = (struct fake){.io.ops = &fake_ops, .st = {.size = 100 * (i + 1), .links = 1}};
+		m[i].io = &fakes[i].io;
+		m[i].name = malloc(8);
+		snprintf(m[i].name, 8, "piece%u", i);
+	}
+	ck_assert_int_eq((writable ? h5_io_open_multi : h5_io_open_members)(m, 3, &io), 0);
+	return io;
+}
+
+START_TEST(any_member_can_fail)
+{
+	char buf[600], name[8];
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct fake fakes[3];
+		struct h5_io *io = open_fakes(fakes, true);
+		struct h5_io_stat st;
+		size_t got;
+
+		snprintf(name, sizeof name, "piece%u", i);
+		ck_assert_int_eq(h5_io_read_some(io, 0, buf, 600, &got), 0);
+		ck_assert_uint_eq(got, 600);
+		fakes[i].read = h5_fail(-EIO, H5_UNDEF, "it fails");
+		ck_assert_int_eq(h5_io_read_some(io, 0, buf, 600, &got), -EIO);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, name));
+		fakes[i].read = 0;
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_uint_eq(st.size, 600);
+		fakes[i].stat = -EACCES;
+		ck_assert_int_eq(h5_io_stat(io, &st), -EACCES);
+		fakes[i].stat = 0;
+		/* All locks are given up in spite of that. The first error is told. */
+		fakes[i].unlock = -EIO;
+		fakes[2].unlock = -EBADF;
+		ck_assert_int_eq(h5_io_unlock(io), i < 2 ? -EIO : -EBADF);
+		for (unsigned k = 0; k < 3; k++)
+			ck_assert_uint_eq(fakes[k].unlocks, 1);
+		fakes[i].write = h5_fail(-ENOSPC, H5_UNDEF, "it fails");
+		ck_assert_int_eq(h5_io_write(io, 0, buf, 600), -ENOSPC);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, name));
+		for (unsigned k = 0; k < 3; k++)
+			ck_assert_uint_eq(fakes[k].writes, k <= i);
+		fakes[i].sync = h5_fail(-EIO, H5_UNDEF, "it fails");
+		ck_assert_int_eq(h5_io_sync(io), -EIO);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, name));
+		fakes[i].sync = 0;
+		fakes[i].resize = h5_fail(-EFBIG, H5_UNDEF, "it fails");
+		ck_assert_int_eq(h5_io_resize(io, i == 0 ? 50 : i == 1 ? 250 : 1000), -EFBIG);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, name));
+		ck_assert_int_eq(h5_io_punch(io, 0, 10), -EOPNOTSUPP);
+		h5_io_close(io);
+	}
+}
+END_TEST
+
+/* Of several members, which is the one that a file is. */
+START_TEST(members_are_found_by_their_identity)
+{
+	struct fake fakes[3];
+	struct h5_io *io = open_fakes(fakes, false);
+
+	for (unsigned i = 0; i < 3; i++)
+		fakes[i].st.device = 7 + i, fakes[i].st.inode = 20 + i;
+	for (uint64_t device = 6; device < 11; device++)
+		for (uint64_t inode = 19; inode < 24; inode++)
+			ck_assert_int_eq(h5_io_members_have(io, device, inode),
+					 inode - 20 < 3 && device - 7 == inode - 20);
+	fakes[1].stat = -EIO;
+	ck_assert(!h5_io_members_have(io, 8, 21));
+	ck_assert(h5_io_members_have(io, 9, 22));
+	h5_io_close(io);
+}
+END_TEST
+
+START_TEST(writes_end_before_the_last_address)
+{
+	struct fake fakes[3];
+	struct h5_io *io = open_fakes(fakes, true);
+
+	ck_assert_int_eq(h5_io_write(io, UINT64_MAX - 3, "abcd", 4), -EFBIG);
+	ck_assert_uint_eq(fakes[2].writes, 0);
+	ck_assert_int_eq(h5_io_write(io, UINT64_MAX - 4, "abcd", 4), 0);
+	ck_assert_uint_eq(fakes[2].writes, 1);
+	h5_io_close(io);
+}
+END_TEST
+
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
-	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files, names_behind_a_url)
+	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files, names_behind_a_url,
+	  any_member_can_fail, members_are_found_by_their_identity, writes_end_before_the_last_address)

@@ -1,9 +1,12 @@
 #include "base/error.h"
+#include "fake_piece.h"
 #include "format/driver_info.h"
 #include "format/subfiling.h"
 #include "io/stripes.h"
 #include "unit.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,5 +366,130 @@ START_TEST(huge_stripes)
 }
 END_TEST
 
+/* ---- subfiles that fail, or are of odd sizes ---- */
+
+static struct h5_io *open_fakes(struct fake *stub, struct fake *fakes, unsigned count, uint64_t stripe)
+{
+	struct h5_io_member list[MOST] = {0};
+	struct h5_io *io;
+
+	stub->io.ops = &fake_ops;
+	for (unsigned i = 0; i < count; i++) {
+		fakes[i].io.ops = &fake_ops;
+		list[i].io = &fakes[i].io;
+		list[i].name = malloc(8);
+		snprintf(list[i].name, 8, "piece%u", i);
+	}
+	ck_assert_int_eq(h5_io_open_stripes(&stub->io, list, count, stripe, &io), 0);
+	return io;
+}
+
+START_TEST(any_subfile_can_fail)
+{
+	char buf[600], name[8];
+
+	for (unsigned i = 0; i <= 3; i++) {
+		struct fake stub = {0}, fakes[3] = {{.st.size = 200}, {.st.size = 200}, {.st.size = 200}};
+		struct fake *failing = i < 3 ? &fakes[i] : &stub;
+		struct h5_io *io = open_fakes(&stub, fakes, 3, 100);
+		struct h5_io_stat st;
+		size_t got;
+
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_uint_eq(st.size, 600);
+		failing->stat = -EACCES;
+		ck_assert_int_eq(h5_io_stat(io, &st), -EACCES);
+		failing->stat = 0;
+		failing->read = h5_fail(-EIO, H5_UNDEF, "it fails");
+		snprintf(name, sizeof name, "piece%u", i);
+		ck_assert_int_eq(h5_io_read_some(io, 0, buf, 600, &got), i < 3 ? -EIO : 0);
+		if (i < 3)
+			ck_assert_ptr_nonnull(strstr(h5_error_last()->text, name));
+		/* Others are read all the same. */
+		for (unsigned k = 0; k < 6; k++)
+			ck_assert_int_eq(h5_io_read_some(io, k * 100, buf, 100, &got), k % 3 == i ? -EIO : 0);
+		h5_io_close(io);
+	}
+}
+END_TEST
+
+/* Where addresses end, by the size of one subfile; the others are empty. */
+START_TEST(sizes_of_subfiles)
+{
+	static const struct {
+		uint64_t stripe, size;
+		unsigned count, subfile;
+		uint64_t end;
+	} cases[] = {{100, 0, 3, 1, 0},
+		     {100, 1, 3, 0, 1},
+		     {100, 1, 3, 2, 201},
+		     {100, 100, 3, 1, 200},
+		     {100, 101, 3, 1, 401},
+		     {1, INT64_MAX, 2, 1, INT64_MAX},
+		     {1, INT64_MAX, 3, 0, INT64_MAX},
+		     {1, UINT64_MAX, 2, 1, INT64_MAX},
+		     {3, INT64_MAX, 4, 3, INT64_MAX},
+		     {INT64_MAX, INT64_MAX, 2, 0, INT64_MAX},
+		     {INT64_MAX, INT64_MAX, 2, 1, INT64_MAX},
+		     {INT64_MAX, UINT64_MAX, 3, 2, INT64_MAX},
+		     {1, (uint64_t)1 << 62, 2, 0, INT64_MAX},
+		     {1, (uint64_t)1 << 62, 2, 1, INT64_MAX},
+		     {1, ((uint64_t)1 << 62) - 1, 2, 1, INT64_MAX - 1}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fake stub = {0}, fakes[4] = {0};
+		struct h5_io *io = open_fakes(&stub, fakes, cases[i].count, cases[i].stripe);
+		struct h5_io_stat st;
+
+		fakes[cases[i].subfile].st.size = cases[i].size;
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_msg(st.end == cases[i].end, "%zu: %ju", i, (uintmax_t)st.end);
+		ck_assert_uint_eq(st.size, st.end);
+		h5_io_close(io);
+	}
+}
+END_TEST
+
+START_TEST(what_subfiles_tell_is_joined)
+{
+	struct fake stub = {.st = {.device = 5,
+				   .inode = 6,
+				   .links = 1,
+				   .locked = true,
+				   .mtime = {.tv_sec = 10, .tv_nsec = 5},
+				   .ctime = {.tv_sec = 10, .tv_nsec = 5}}},
+		    fakes[3] = {{.st = {.size = 100,
+					.stored = 50,
+					.locked = true,
+					.mtime = {.tv_sec = 9, .tv_nsec = 7}}},
+				{.st = {.size = 100,
+					.stored = 40,
+					.locked = true,
+					.ctime = {.tv_sec = 10, .tv_nsec = 6}}},
+				{.st = {.size = 90,
+					.stored = 30,
+					.locked = true,
+					.mtime = {.tv_sec = 10, .tv_nsec = 4}}}};
+	struct h5_io *io = open_fakes(&stub, fakes, 3, 100);
+	struct h5_io_stat st;
+
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert(st.device == 5 && st.inode == 6 && st.locked);
+	ck_assert(st.size == 290 && st.end == 290 && st.stored == 120);
+	ck_assert(st.mtime.tv_sec == 10 && st.mtime.tv_nsec == 5);
+	ck_assert(st.ctime.tv_sec == 10 && st.ctime.tv_nsec == 6);
+	fakes[0].st.mtime = (struct timespec){.tv_sec = 11};
+	fakes[2].st.locked = false;
+	/* No sum overflows. */
+	for (unsigned i = 0; i < 3; i++)
+		fakes[i].st.stored = INT64_MAX;
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert(st.mtime.tv_sec == 11 && !st.mtime.tv_nsec && !st.locked);
+	ck_assert_uint_eq(st.stored, 290);
+	h5_io_close(io);
+}
+END_TEST
+
 UNIT_MAIN("subfiles", driver_information, folders, configurations, stripes, reads_of_a_subfile,
-	  a_missing_subfile, a_short_subfile, huge_stripes)
+	  a_missing_subfile, a_short_subfile, huge_stripes, any_subfile_can_fail, sizes_of_subfiles,
+	  what_subfiles_tell_is_joined)
