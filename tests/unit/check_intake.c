@@ -7,6 +7,7 @@
 #include "scratch.h"
 #include "vfs_scene.h"
 #include "view/csv_read.h"
+#include "view/npy_header.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -407,6 +408,137 @@ START_TEST(long_rows_are_reordered)
 }
 END_TEST
 
+/* ---- headers of NPY ---- */
+
+#define DICTIONARY(shape) "{'descr': '|u1', 'fortran_order': False, 'shape': " shape "}"
+
+/* A file with a dictionary, and so many bytes of elements. */
+static const struct {
+	const char *dictionary;
+	unsigned char version[2];
+	size_t n;
+	int rc;
+} headers[] = {
+	{DICTIONARY("(2,)"), {1, 0}, 2, 0},
+	{DICTIONARY("(2,)"), {2, 0}, 2, 0},
+	{DICTIONARY("(2,)"), {3, 0}, 2, 0},
+	{DICTIONARY("(2,)"), {0, 0}, 2, -EINVAL},
+	{DICTIONARY("(2,)"), {4, 0}, 2, -EINVAL},
+	{DICTIONARY("(2,)"), {1, 1}, 2, -EINVAL},
+	{DICTIONARY("(2,)"), {1, 0}, 1, -EINVAL},
+	{DICTIONARY("(2,)"), {1, 0}, 3, -EINVAL},
+	{DICTIONARY("(2,)"), {1, 0}, 0, -EINVAL},
+	{DICTIONARY("()"), {1, 0}, 1, 0},
+	{DICTIONARY("(0,)"), {1, 0}, 0, 0},
+	{DICTIONARY("(2, 1)"), {1, 0}, 2, 0},
+	{DICTIONARY("(2 , 1 , \t)"), {1, 0}, 2, 0},
+	{DICTIONARY("[2]"), {1, 0}, 2, 0},
+	{DICTIONARY("(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2)"), {1, 0}, 2, 0},
+	{DICTIONARY("(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2)"),
+	 {1, 0},
+	 2,
+	 -EINVAL},
+	{DICTIONARY("2"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("'2'"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("(2.0,)"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("(None,)"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("(True,)"), {1, 0}, 1, -EINVAL},
+	{DICTIONARY("(-1,)"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("(0, 9223372036854775807)"), {1, 0}, 0, -EINVAL},
+	{DICTIONARY("(9223372036854775808,)"), {1, 0}, 2, -EINVAL},
+	{DICTIONARY("(4294967296, 4294967296)"), {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", {1, 0}, 2, 0},
+	{"{'descr': '|u1', 'fortran_order': True, 'shape': (2,)}", {1, 0}, 2, 0},
+	{"{'shape': (2,), \"descr\": \"|u1\", 'fortran_order': False}", {1, 0}, 2, 0},
+	{"{'descr': '|u1', 'fortran_order': False, 'shape': (2,), 'more': 1}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': False}", {1, 0}, 2, -EINVAL},
+	{"{'other': '|u1', 'fortran_order': False, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'other': False, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': False, 'other': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': 0, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': None, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': 'none', 'fortran_order': False, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': 1, 'fortran_order': False, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"['descr', 'fortran_order', 'shape']", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': False, 'shape': (2,)", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1, 'fortran_order': False, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': Falsy, 'shape': (2,)}", {1, 0}, 2, -EINVAL},
+	{"{'descr': '|u1', 'fortran_order': Fals", {1, 0}, 2, -EINVAL},
+	{",", {1, 0}, 2, -EINVAL},
+	{")", {1, 0}, 2, -EINVAL},
+	{"'", {1, 0}, 2, -EINVAL},
+	{"", {1, 0}, 2, -EINVAL},
+};
+
+START_TEST(headers_of_arrays)
+{
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		const size_t length = strlen(headers[i].dictionary),
+			     before = headers[i].version[0] == 1 ? 10 : 12;
+		struct h5_node *node;
+		char file[300] = "\x93NUMPY";
+		int rc;
+
+		file[6] = (char)headers[i].version[0];
+		file[7] = (char)headers[i].version[1];
+		file[8] = (char)length;
+		memcpy(file + before, headers[i].dictionary, length);
+		memset(file + before + length, 'x', headers[i].n);
+		rc = offer(&scene, ".h5fs/npy", "made.npy", file, before + length + headers[i].n);
+		ck_assert_msg(rc == headers[i].rc, "%zu: %d %s", i, rc, h5_error_last()->text);
+		rc = vfs_scene_find(&scene, "made", &node);
+		ck_assert_int_eq(rc, headers[i].rc ? -ENOENT : 0);
+		if (rc)
+			continue;
+		h5_vfs_forget(scene.vfs, node, 1);
+		check_contents(&scene, "made", &(struct contents){.bytes = "xx", .bytes_size = headers[i].n},
+			       "made");
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+/* The beginning, and a header that is longer than any. */
+START_TEST(headers_are_known_by_their_first_bytes)
+{
+	static const uint8_t first[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 10, 0, 0, 0};
+	uint8_t data[12];
+	size_t size;
+
+	for (size_t n = 0; n < 12; n++) {
+		ck_assert_int_eq(h5_npy_header_size(first, n, &size), 0);
+		ck_assert_uint_eq(size, 0);
+		for (size_t i = 0; i < 6 && i < n; i++) {
+			memcpy(data, first, sizeof data);
+			data[i] ^= 1;
+			ck_assert_int_eq(h5_npy_header_size(data, n, &size), -EINVAL);
+		}
+	}
+	ck_assert_int_eq(h5_npy_header_size(first, 12, &size), 0);
+	ck_assert_uint_eq(size, 22);
+	memcpy(data, first, sizeof data);
+	for (unsigned more = 0; more < 2; more++) {
+		const uint32_t length = H5_NPY_DICTIONARY_MAX + more;
+
+		for (unsigned i = 0; i < 4; i++)
+			data[8 + i] = (uint8_t)(length >> 8 * i);
+		ck_assert_int_eq(h5_npy_header_size(data, 12, &size), more ? -EINVAL : 0);
+		ck_assert_uint_eq(size, more ? 0 : 12 + (size_t)H5_NPY_DICTIONARY_MAX);
+	}
+	data[6] = 1;
+	data[8] = 0x34;
+	data[9] = 0x12;
+	ck_assert_int_eq(h5_npy_header_size(data, 9, &size), 0);
+	ck_assert_uint_eq(size, 0);
+	ck_assert_int_eq(h5_npy_header_size(data, 10, &size), 0);
+	ck_assert_uint_eq(size, 10 + 0x1234);
+}
+END_TEST
+
 /* ---- CSV ---- */
 
 /* Appends the rows that a reader tells, a line each: the fields with bars between them. */
@@ -706,5 +838,6 @@ START_TEST(tables_have_their_limits)
 END_TEST
 
 UNIT_MAIN_LOOPS("intake", {memory_or_reading_fails, CHANGES *FAULTS}, {writing_fails, 2 * CHANGES},
-		{names_have_escapes, 1}, {long_rows_are_reordered, 1}, {rows_of_fields, 1},
-		{rows_have_their_limit, 1}, {tables_become_datasets, 1}, {tables_have_their_limits, 1})
+		{names_have_escapes, 1}, {long_rows_are_reordered, 1}, {headers_of_arrays, 1},
+		{headers_are_known_by_their_first_bytes, 1}, {rows_of_fields, 1}, {rows_have_their_limit, 1},
+		{tables_become_datasets, 1}, {tables_have_their_limits, 1})
