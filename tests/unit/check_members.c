@@ -1,9 +1,12 @@
 #include "base/error.h"
 #include "change/open.h"
 #include "fake_piece.h"
+#include "fault_alloc.h"
 #include "fault_io.h"
 #include "format/driver_info.h"
 #include "io/io.h"
+#include "io/pages.h"
+#include "io/stripes.h"
 #include "store/file.h"
 #include "store/file_set.h"
 #include "store/folder.h"
@@ -578,6 +581,124 @@ START_TEST(writes_end_before_the_last_address)
 }
 END_TEST
 
+/* ---- while memory is short ---- */
+
+static struct h5_io_member fake_members[2];
+static size_t open_runs;
+static char few_bytes[] = "few";
+
+static int open_memory(struct h5_io **io)
+{
+	return h5_io_open_memory(few_bytes, 3, io);
+}
+
+static int open_plain(struct h5_io **io)
+{
+	return h5_io_open_members(fake_members, 2, io);
+}
+
+static int open_multi(struct h5_io **io)
+{
+	return h5_io_open_multi(fake_members, 2, io);
+}
+
+static int open_family(struct h5_io **io)
+{
+	const struct h5_io_family family = {.size = 100, .most = 5};
+
+	return h5_io_open_family(fake_members, 2, &family, io);
+}
+
+static int open_striped(struct h5_io **io)
+{
+	return h5_io_open_stripes(fake_members[0].io, fake_members, 2, 100, io);
+}
+
+static int open_paged(struct h5_io **io)
+{
+	const struct h5_io_paged paged = {
+		.origin = fake_members[0].io, .pages = fake_members[1].io, .open_runs = &open_runs};
+
+	return h5_io_open_paged(&paged, io);
+}
+
+/* Each allocation fails once: then nothing has been taken over. */
+START_TEST(pieces_while_memory_is_short)
+{
+	static int (*const opens[])(struct h5_io * *io) = {open_memory, open_plain,   open_multi,
+							   open_family, open_striped, open_paged};
+
+	for (size_t i = 0; i < sizeof opens / sizeof *opens; i++) {
+		bool fired = true;
+		unsigned failed = 0;
+
+		for (unsigned n = 1; fired; n++) {
+			struct fake fakes[2] = {{.io.ops = &fake_ops}, {.io.ops = &fake_ops}};
+			struct h5_io *io = NULL;
+			int rc;
+
+			for (unsigned k = 0; k < 2; k++)
+				fake_members[k] =
+					(struct h5_io_member){&fakes[k].io, 100 * k, strdup("piece")};
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = opens[i](&io);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			ck_assert_int_eq(!io, fired);
+			failed += fired;
+			if (io)
+				h5_io_close(io);
+			if (!io || opens[i] == open_memory || opens[i] == open_paged)
+				h5_io_members_release(fake_members, 2);
+		}
+		ck_assert_uint_gt(failed, 0);
+	}
+}
+END_TEST
+
+/* A block begins anew in each piece. */
+START_TEST(blocks_end_with_their_piece)
+{
+	static const struct h5_io_pieces whole = {0}, family = {.size = 1000},
+					 huge = {.size = UINT64_C(1) << 63},
+					 multi = {.count = 3, .start = {0, 1000, 1700}};
+	static const struct {
+		const struct h5_io_pieces *pieces;
+		uint64_t offset, left; /* of blocks of 512 bytes */
+	} cases[] = {{&whole, 0, 512},
+		     {&whole, 511, 1},
+		     {&whole, 512, 512},
+		     {&whole, 1000, 24},
+		     {&family, 0, 512},
+		     {&family, 512, 488},
+		     {&family, 999, 1},
+		     {&family, 1000, 512},
+		     {&family, 1511, 1},
+		     {&family, 1512, 488},
+		     {&multi, 999, 1},
+		     {&multi, 1000, 512},
+		     {&multi, 1512, 188},
+		     {&multi, 1699, 1},
+		     {&multi, 1700, 512},
+		     {&multi, 2211, 1},
+		     {&multi, 2212, 512},
+		     {&multi, 3236, 512},
+		     {&huge, 5, 507},
+		     {&huge, (UINT64_C(1) << 63) - 1, 1},
+		     {&huge, UINT64_C(1) << 63, 512},
+		     {&huge, UINT64_MAX - 1, 1}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t left = h5_io_left_in_block(cases[i].pieces, cases[i].offset, 512);
+
+		ck_assert_msg(left == cases[i].left, "%zu: %ju", i, (uintmax_t)left);
+	}
+}
+END_TEST
+
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
 	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files, names_behind_a_url,
-	  any_member_can_fail, members_are_found_by_their_identity, writes_end_before_the_last_address)
+	  any_member_can_fail, members_are_found_by_their_identity, writes_end_before_the_last_address,
+	  pieces_while_memory_is_short, blocks_end_with_their_piece)
