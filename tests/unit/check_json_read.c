@@ -3,6 +3,7 @@
 #include "object/json.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,39 @@ START_TEST(values)
 	is_read_as("{\"a\":1,\"b\":{\"a\":[null]}}", "{\"a\":1,\"b\":{\"a\":[null]}}");
 	is_read_as("\"a\\u00e9\\ud83d\\ude00\\n\\/\"", "\"a\xc3\xa9\xf0\x9f\x98\x80\\n/\"");
 	is_read_as("[\"a\",\"\"]", "[\"a\",\"\"]");
+}
+END_TEST
+
+/* The first and the last character of each form of UTF-8, and bytes that are no character. */
+START_TEST(characters)
+{
+	static const char *const texts[][2] = {
+		{"\\u0001", "\x01"},
+		{"\\u007f", "\x7f"},
+		{"\\u0080", "\xc2\x80"},
+		{"\\u07ff", "\xdf\xbf"},
+		{"\\u0800", "\xe0\xa0\x80"},
+		{"\\ud7ff", "\xed\x9f\xbf"},
+		{"\\ue000", "\xee\x80\x80"},
+		{"\\uFFFF", "\xef\xbf\xbf"},
+		{"\\ud800\\udc00", "\xf0\x90\x80\x80"},
+		{"\\ud834\\udd1e", "\xf0\x9d\x84\x9e"},
+		{"\\udbff\\udfff", "\xf4\x8f\xbf\xbf"},
+		{"\\udc80", "\x80"},
+		{"\\udcff", "\xff"},
+		{"\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t"},
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct h5_json_document document;
+		char text[64];
+
+		snprintf(text, sizeof text, "\"<%s>\"", texts[i][0]);
+		ck_assert_msg(!h5_json_read(text, strlen(text), &document), "%s", text);
+		snprintf(text, sizeof text, "<%s>", texts[i][1]);
+		ck_assert_str_eq(json_object_get_string(document.root), text);
+		h5_json_document_release(&document);
+	}
 }
 END_TEST
 
@@ -206,6 +240,10 @@ START_TEST(what_is_no_json)
 		"\"\\udc7f\"",
 		"\"\\udd00\"",
 		"\"\\udbff\\ud800\"",
+		"\"\\ud800\\ue000\"",
+		"\"\\ud800\\n0000\"",
+		"\"\\udd00\"",
+		"\"\\udfff\"",
 		/* names */
 		"{\"a\":1,\"a\":1}",
 		"[{\"b\":{\"a\":1,\"c\":2,\"\\u0061\":1}}]",
@@ -319,5 +357,5 @@ START_TEST(memory_is_charged)
 }
 END_TEST
 
-UNIT_MAIN("json_read", values, numbers_keep_their_digits, equal_values, length_of_a_number, what_is_no_json,
-	  nested_deep, strings_read_back, damaged_text, memory_is_charged)
+UNIT_MAIN("json_read", values, characters, numbers_keep_their_digits, equal_values, length_of_a_number,
+	  what_is_no_json, nested_deep, strings_read_back, damaged_text, memory_is_charged)
