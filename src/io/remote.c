@@ -357,8 +357,7 @@ static int read_page(struct remote *f, char **page, size_t *n)
 	if (!*page)
 		return -ENOMEM;
 	rc = remote_read(&f->io, 0, *page, (size_t)f->size, n);
-	if (!rc && *n != f->size)
-		rc = -EIO;
+	assert(rc || *n == f->size);
 	if (rc)
 		free(*page);
 	return rc;
