@@ -776,6 +776,43 @@ START_TEST(tables_become_datasets)
 }
 END_TEST
 
+/* The head of what the view shows: each element of an array is a column, unless it has too many. */
+START_TEST(columns_of_arrays)
+{
+	static const struct {
+		const char *shape, *head;
+		size_t n;
+	} arrays[] = {
+		{"(2,)", "a[0],a[1],b\n0,0,0\n", 2},
+		{"(2, 3)", "a[0][0],a[0][1],a[0][2],a[1][0],a[1][1],a[1][2],b\n", 6},
+		{"(3, 1, 2)", "a[0][0][0],a[0][0][1],a[1][0][0],a[1][0][1],a[2][0][0],a[2][0][1],b\n", 6},
+		{"(16384,)", "a[0],a[1],a[2],", 16384},
+		{"(16385,)", "a,b\n", 16385}};
+	char dictionary[200], *zeros = calloc(1, 16386);
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+		const char *bytes;
+		size_t got;
+
+		snprintf(dictionary, sizeof dictionary,
+			 "{'descr': [('a', '|u1', %s), ('b', '|u1')], 'fortran_order': False, 'shape': (1,), "
+			 "}\n",
+			 arrays[i].shape);
+		SUCCEEDS(offer_npy(&scene, "made.npy", dictionary, zeros, arrays[i].n + 1));
+		bytes = read_contents(&scene, ".h5fs/csv/made.csv", &got);
+		ck_assert_ptr_nonnull(bytes);
+		ck_assert_msg(got >= strlen(arrays[i].head) &&
+				      !memcmp(bytes, arrays[i].head, strlen(arrays[i].head)),
+			      "%s: %.40s", arrays[i].shape, bytes);
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "made"));
+	}
+	vfs_scene_close(&scene);
+	free(zeros);
+}
+END_TEST
+
 /* A head of so many columns. */
 static char *head_of(size_t count, bool named)
 {
@@ -840,4 +877,4 @@ END_TEST
 UNIT_MAIN_LOOPS("intake", {memory_or_reading_fails, CHANGES *FAULTS}, {writing_fails, 2 * CHANGES},
 		{names_have_escapes, 1}, {long_rows_are_reordered, 1}, {headers_of_arrays, 1},
 		{headers_are_known_by_their_first_bytes, 1}, {rows_of_fields, 1}, {rows_have_their_limit, 1},
-		{tables_become_datasets, 1}, {tables_have_their_limits, 1})
+		{tables_become_datasets, 1}, {columns_of_arrays, 1}, {tables_have_their_limits, 1})
