@@ -206,13 +206,15 @@ static void check_steps(struct scene *s)
 	check_bytes(s, steps_expected, steps_end);
 }
 
-/* Every allocation, or every read, fails once. */
+static size_t piece_size; /* of what is written at once */
+
+/* Every allocation, or every read, fails once; if only some do, then other ones for each size of pieces. */
 static void fail_each(const struct h5_view_ops *ops, const char *type, uint64_t row, unsigned fault,
 		      void (*run)(struct scene *s), void (*check)(struct scene *s))
 {
 	bool fired = true;
 
-	for (unsigned long n = 1; fired; n += fault_step()) {
+	for (unsigned long n = 1 + piece_size % fault_step(); fired; n += fault_step()) {
 		struct scene s;
 
 		begin(&s, ops, type, row, UINT64_MAX);
@@ -386,8 +388,6 @@ static void check_lines(struct scene *s, const char *expected)
 	free(elements);
 	h5_file_put(s->scratch.file, ref);
 }
-
-static size_t piece_size; /* of what is written at once */
 
 /* The last line has no end: it is complete when the file is closed. */
 static void write_text(struct scene *s)
