@@ -5,6 +5,7 @@
 #include "fault_call.h"
 #include "scratch.h"
 #include "tree/node.h"
+#include "tree/object.h"
 #include "tree/private.h"
 #include "vfs/private.h"
 
@@ -620,6 +621,241 @@ START_TEST(files_that_are_forgotten)
 }
 END_TEST
 
+/* ---- other entries ---- */
+
+static void check_open(struct h5_tree_node *node, int flags, int code)
+{
+	struct h5_tree_handle *handle;
+
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, node, flags, &handle), code);
+	if (!code)
+		h5_tree_close_file(handle);
+}
+
+/* A file that is open lives on when another one takes its place. */
+START_TEST(plain_files)
+{
+	static const char text[] = "a text of some bytes";
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *node, *f, *a;
+	struct h5_tree_handle *handle;
+	struct h5_tree_entry entry;
+	struct h5_tree_dir *dir;
+	struct h5_buf out;
+	uint64_t found;
+	struct stat st;
+	char bytes[64];
+	size_t got;
+
+	make_file("x", text, 0, strlen(text));
+	node = look_up(root, "x");
+	f = look_up(root, "f");
+	a = look_up(root, "a.h5");
+	check_open(node, O_WRONLY, -EROFS);
+	check_open(node, O_RDWR, -EROFS);
+	check_open(node, O_RDONLY | O_TRUNC, -EROFS);
+	check_open(f, O_RDONLY, -EISDIR);
+	check_open(a, O_RDONLY, -EISDIR);
+	ck_assert_int_eq(h5_tree_opendir(folder.tree, node, &dir), -ENOTDIR);
+	ck_assert_int_eq(h5_tree_lookup(folder.tree, node, "y", &entry), -ENOTDIR);
+	h5_buf_init(&out, 64);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, node, &out), -EINVAL);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, f, &out), -EINVAL);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, a, &out), -EINVAL);
+	h5_buf_release(&out);
+	SUCCEEDS(h5_tree_open_file(folder.tree, node, O_RDONLY, &handle));
+	fault_call_arm(CALL_SHORT, 1, true);
+	SUCCEEDS(h5_tree_read(handle, 2, bytes, sizeof bytes, &got));
+	fault_call_disarm();
+	ck_assert_uint_eq(got, strlen(text) - 2);
+	ck_assert_mem_eq(bytes, text + 2, got);
+	fault_call_arm(CALL_FAILS, 1, false);
+	ck_assert_int_eq(h5_tree_read(handle, 0, bytes, sizeof bytes, &got), -EIO);
+	fault_call_disarm();
+	SUCCEEDS(h5_tree_seek(handle, 3, false, &found));
+	ck_assert_uint_eq(found, 3);
+	SUCCEEDS(h5_tree_seek(handle, 3, true, &found));
+	ck_assert_uint_eq(found, strlen(text));
+	ck_assert_int_eq(h5_tree_seek(handle, strlen(text), false, &found), -ENXIO);
+	scratch_run("echo >'%s/y'; mv '%s/y' '%s/x'", folder.path, folder.path, folder.path);
+	SUCCEEDS(h5_tree_getattr(folder.tree, node, &st));
+	ck_assert_int_eq(st.st_size, (off_t)strlen(text));
+	h5_tree_close_file(handle);
+	ck_assert_int_eq(h5_tree_getattr(folder.tree, node, &st), -ESTALE);
+	check_open(node, O_RDONLY, -ESTALE);
+	forget(node);
+	forget(f);
+	forget(a);
+}
+END_TEST
+
+/* What the entry's attributes are, of a file with that mode. */
+static void check_attributes(const char *name, mode_t mode, mode_t expected, bool keeps)
+{
+	struct h5_tree_entry entry;
+	struct stat st, again;
+	char path[200];
+
+	snprintf(path, sizeof path, "%s/%s", folder.path, name);
+	ck_assert_int_eq(chmod(path, mode), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	SUCCEEDS(h5_tree_lookup(folder.tree, h5_tree_root(folder.tree), name, &entry));
+	SUCCEEDS(h5_tree_getattr(folder.tree, entry.node, &again));
+	ck_assert_msg(entry.st.st_mode == expected, "%s %o: %o", name, mode, entry.st.st_mode);
+	ck_assert_uint_eq(again.st_mode, expected);
+	ck_assert_uint_eq(again.st_ino, h5_tree_ino(st.st_dev, st.st_ino));
+	ck_assert_uint_eq(again.st_uid, keeps ? st.st_uid : 12);
+	ck_assert_uint_eq(again.st_gid, keeps ? st.st_gid : 34);
+	if (h5_tree_kind(entry.node) == H5_TREE_FILE)
+		ck_assert(again.st_nlink == 1 && !again.st_size && !again.st_blocks);
+	else
+		ck_assert_int_eq(again.st_size, st.st_size);
+	ck_assert_int_eq(again.st_mtim.tv_nsec, st.st_mtim.tv_nsec);
+	forget(entry.node);
+}
+
+/* A directory of an HDF5 file can be entered by those who may read the file. */
+START_TEST(attributes_of_entries)
+{
+	folder.options.vfs.uid = 12;
+	folder.options.vfs.gid = 34;
+	make_file("x", "x", 0, 1);
+	for (unsigned keeps = 0; keeps < 2; keeps++) {
+		folder.options.keeps_uid = folder.options.keeps_gid = keeps;
+		folder.options.vfs.writable = false;
+		folder.options.vfs.dmask = folder.options.vfs.fmask = 0;
+		reopen();
+		check_attributes("x", 0666, S_IFREG | 0444, keeps);
+		check_attributes("x", 07755, S_IFREG | 0555, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0555, keeps);
+		check_attributes("a.h5", 0640, S_IFDIR | 0550, keeps);
+		check_attributes("a.h5", 0607, S_IFDIR | 0505, keeps);
+		folder.options.vfs.dmask = 011;
+		folder.options.vfs.fmask = 044;
+		reopen();
+		check_attributes("x", 0666, S_IFREG | 0400, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0544, keeps);
+		check_attributes("a.h5", 0644, S_IFDIR | 0544, keeps);
+		folder.options.vfs.writable = true;
+		folder.options.vfs.dmask = folder.options.vfs.fmask = 0;
+		reopen();
+		check_attributes("x", 0666, S_IFREG | 0444, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0777, keeps);
+		check_attributes("a.h5", 0664, S_IFDIR | 0775, keeps);
+	}
+}
+END_TEST
+
+START_TEST(attributes_of_objects)
+{
+	static const struct {
+		uint64_t size, blocks;
+	} cases[] = {{0, 0},
+		     {1, 1},
+		     {511, 1},
+		     {512, 1},
+		     {513, 2},
+		     {1024, 2},
+		     {UINT64_C(1) << 40, UINT64_C(1) << 31}};
+
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+		const struct h5_tree_found found = {.kind = i % 2 ? H5_TREE_FOLDER : H5_TREE_PLAIN,
+						    .device = 3,
+						    .inode = 4,
+						    .changed = {.tv_sec = 5},
+						    .size = cases[i / 2].size};
+		struct stat st;
+
+		h5_tree_object_say(&found, &st);
+		ck_assert_uint_eq(st.st_dev, 3);
+		ck_assert_uint_eq(st.st_ino, 4);
+		ck_assert_uint_eq(st.st_mode, i % 2 ? S_IFDIR | 0555 : S_IFREG | 0444);
+		ck_assert_uint_eq(st.st_nlink, i % 2 ? 2 : 1);
+		ck_assert_uint_eq((uint64_t)st.st_size, cases[i / 2].size);
+		ck_assert_uint_eq((uint64_t)st.st_blocks, cases[i / 2].blocks);
+		ck_assert(st.st_atim.tv_sec == 5 && st.st_mtim.tv_sec == 5 && st.st_ctim.tv_sec == 5);
+	}
+}
+END_TEST
+
+/* Names come in parts; the first part is read anew. */
+START_TEST(long_folders)
+{
+	enum { MORE = 2 * H5_TREE_NAMES };
+	struct h5_tree_node *f = look_up(h5_tree_root(folder.tree), "f");
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_dir *dir;
+	bool seen[MORE] = {false};
+	size_t all = 0;
+	uint64_t at = 0;
+	char name[16];
+	size_t got;
+
+	SUCCEEDS(h5_tree_opendir(folder.tree, f, &dir));
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, 1);
+	ck_assert_str_eq(names->name, "g");
+	ck_assert_uint_eq(names->type, S_IFDIR);
+	ck_assert_uint_eq(names->next, 1);
+	for (unsigned i = 0; i < MORE; i++) {
+		snprintf(name, sizeof name, "f/%u", i);
+		make_file(name, "x", 0, 1);
+	}
+	SUCCEEDS(h5_tree_readdir(dir, 1, names, &got));
+	ck_assert_uint_eq(got, 0);
+	do {
+		SUCCEEDS(h5_tree_readdir(dir, at, names, &got));
+		ck_assert_uint_le(got, MORE + 1 - all);
+		for (size_t i = 0; i < got; i++) {
+			ck_assert_uint_eq(names[i].next, at + i + 1);
+			if (!strcmp(names[i].name, "g"))
+				continue;
+			ck_assert_uint_eq(names[i].type, S_IFREG);
+			ck_assert(!seen[atoi(names[i].name)]);
+			seen[atoi(names[i].name)] = true;
+		}
+		all += got;
+		at += got;
+	} while (got);
+	ck_assert_uint_eq(all, MORE + 1);
+	SUCCEEDS(h5_tree_readdir(dir, at + 1, names, &got));
+	ck_assert_uint_eq(got, 0);
+	h5_tree_closedir(dir);
+	forget(f);
+}
+END_TEST
+
+/* Only the root tells of the mount. */
+START_TEST(what_the_root_tells)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *f = look_up(root, "f"), *files[FILES];
+	struct h5_buf out;
+	char pid[16];
+
+	h5_buf_init(&out, 1 << 16);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, f, "h5fs.pid", &out), -ENODATA);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, f, "h5fs.stats", &out), -ENODATA);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, root, "h5fs.none", &out), -ENODATA);
+	ck_assert_uint_eq(out.size, 0);
+	SUCCEEDS(h5_tree_getxattr(folder.tree, root, "h5fs.pid", &out));
+	h5_buf_byte(&out, 0);
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	ck_assert_str_eq(out.data, pid);
+	find_files(files);
+	SUCCEEDS(use(files[0]));
+	SUCCEEDS(use(files[1]));
+	SUCCEEDS(use(files[2]));
+	out.size = 0;
+	SUCCEEDS(h5_tree_getxattr(folder.tree, root, "h5fs.stats", &out));
+	h5_buf_byte(&out, 0);
+	ck_assert_ptr_nonnull(strstr(out.data, "\"open_files\":2,"));
+	ck_assert_ptr_nonnull(strstr(out.data, "\"opened\":3,"));
+	ck_assert_ptr_nonnull(strstr(out.data, "\"nodes\":5"));
+	h5_buf_release(&out);
+	forget_files(files);
+	forget(f);
+}
+END_TEST
+
 int main(void)
 {
 	const struct unit_test tests[] = {{numbers_of_files, 1},
@@ -633,7 +869,12 @@ int main(void)
 					  {commits_while_a_file_closes, 1},
 					  {nodes_outlive_the_opening, 1},
 					  {nodes_of_what_is_gone, 1},
-					  {files_that_are_forgotten, 1}};
+					  {files_that_are_forgotten, 1},
+					  {plain_files, 1},
+					  {attributes_of_entries, 1},
+					  {attributes_of_objects, 1},
+					  {long_folders, 1},
+					  {what_the_root_tells, 1}};
 
 	return unit_run("tree_files", setup, teardown, tests, sizeof tests / sizeof *tests);
 }
