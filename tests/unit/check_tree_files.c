@@ -417,6 +417,108 @@ START_TEST(files_that_requests_use)
 }
 END_TEST
 
+static unsigned broadcasts;
+
+int __real_pthread_cond_broadcast(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+	broadcasts += folder.tree && condition == &folder.tree->changed;
+	return __real_pthread_cond_broadcast(condition);
+}
+
+/* So many times waiting threads were woken since the last call. */
+static unsigned woken(void)
+{
+	unsigned n = broadcasts;
+
+	broadcasts = 0;
+	return n;
+}
+
+/* When a file opens or closes; and when one could make place for another one. */
+START_TEST(waiting_threads_are_woken)
+{
+	struct h5_tree_inside in;
+	struct h5_tree_node *nodes[FILES];
+
+	find_files(nodes);
+	woken();
+	SUCCEEDS(use(nodes[0]));
+	ck_assert_uint_eq(woken(), 1);
+	SUCCEEDS(use(nodes[0]));
+	ck_assert_uint_eq(woken(), 0);
+	SUCCEEDS(use(nodes[1]));
+	ck_assert_uint_eq(woken(), 2);
+	SUCCEEDS(h5_tree_enter(folder.tree, nodes[1], &in));
+	ck_assert_uint_eq(woken(), 0);
+	SUCCEEDS(use(nodes[1]));
+	ck_assert_uint_eq(woken(), 0);
+	h5_tree_leave(folder.tree, &in);
+	ck_assert_uint_eq(woken(), 1);
+	SUCCEEDS(use(nodes[2]));
+	ck_assert_uint_eq(woken(), 3);
+	h5_tree_await_none(folder.tree);
+	ck_assert_uint_eq(woken(), 1);
+	forget_files(nodes);
+}
+END_TEST
+
+static time_t frozen; /* what the clock says; 0: it goes on, and waits wait */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (!frozen)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){.tv_sec = frozen};
+	return 0;
+}
+
+void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	if (!frozen)
+		__real_h5_thread_wait_a_second(condition, lock);
+}
+
+/* Two seconds after its last use, unless it is used again. */
+START_TEST(idle_files)
+{
+	struct h5_tree_inside in;
+	struct h5_tree_node *nodes[FILES];
+
+	folder.options.open_files = FILES;
+	reopen();
+	find_files(nodes);
+	frozen = 1000;
+	for (unsigned i = 0; i < FILES; i++)
+		SUCCEEDS(use(nodes[i]));
+	SUCCEEDS(h5_tree_enter(folder.tree, nodes[1], &in));
+	frozen++;
+	SUCCEEDS(use(nodes[2]));
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_str_eq(folder.closed, "");
+	frozen++;
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_str_eq(folder.closed, "a");
+	frozen++;
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_str_eq(folder.closed, "ac");
+	h5_tree_leave(folder.tree, &in);
+	frozen++;
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_str_eq(folder.closed, "ac");
+	frozen++;
+	ck_assert(h5_tree_close_idle(folder.tree));
+	ck_assert_str_eq(folder.closed, "acb");
+	frozen = 0;
+	forget_files(nodes);
+}
+END_TEST
+
 /* ---- closing and committing ---- */
 
 static struct {
@@ -574,16 +676,18 @@ END_TEST
 START_TEST(nodes_of_what_is_gone)
 {
 	static const char *const names[] = {"group", "again", "soft"};
-	struct h5_tree_node *nodes[FILES], *inside[3], *below;
+	struct h5_tree_node *nodes[FILES], *inside[3], *below, *unused;
 	char from[512], path[200];
 
 	find_files(nodes);
 	for (unsigned i = 0; i < 3; i++)
 		inside[i] = look_up(nodes[0], names[i]);
 	below = look_up(inside[0], "inner");
+	unused = look_up(nodes[0], "empty");
 	SUCCEEDS(use(nodes[1]));
 	SUCCEEDS(use(nodes[2]));
 	ck_assert_str_eq(folder.closed, "a");
+	forget(unused);
 	scratch_fixture("check_links.h5", from);
 	snprintf(path, sizeof path, "%s/a.h5", folder.path);
 	scratch_copy(from, path);
@@ -864,6 +968,8 @@ int main(void)
 					  {links_that_lead_out, 1},
 					  {as_many_files_as_may_be_open, 1},
 					  {files_that_requests_use, 1},
+					  {waiting_threads_are_woken, 1},
+					  {idle_files, 1},
 					  {commits_of_all_files, 1},
 					  {changes_that_are_lost, 1},
 					  {commits_while_a_file_closes, 1},
