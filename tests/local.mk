@@ -198,8 +198,8 @@ tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
-tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
-tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
+tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
@@ -284,6 +284,8 @@ tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_al
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
+tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc) $(strict_lock)
+tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
 tests_unit_check_identity_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_alloc) $(vfs_scene)
