@@ -201,7 +201,7 @@ tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
-tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=pthread_cond_broadcast
+tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

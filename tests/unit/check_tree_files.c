@@ -14,6 +14,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -413,6 +414,64 @@ START_TEST(files_that_requests_use)
 	ck_assert_int_eq((intptr_t)rc, 0);
 	ck_assert_str_eq(folder.closed, "b");
 	h5_tree_leave(folder.tree, &ins[0]);
+	forget_files(nodes);
+}
+END_TEST
+
+/* The name has led to another file when it was opened. */
+static struct {
+	bool device, inode; /* that is another one */
+	int code;	    /* what the first call returns; 0: it succeeds */
+} replaced;
+
+int __real_h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
+int __wrap_h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
+int __wrap_h5_file_stat(struct h5_file *file, struct h5_io_stat *st)
+{
+	int rc = __real_h5_file_stat(file, st);
+
+	st->device += replaced.device;
+	st->inode += replaced.inode;
+	rc = replaced.code ? replaced.code : rc;
+	replaced.code = 0;
+	return rc;
+}
+
+START_TEST(files_that_are_replaced_before_they_open)
+{
+	struct h5_tree_node *nodes[FILES];
+
+	find_files(nodes);
+	for (unsigned i = 1; i < 4; i++) {
+		replaced.device = i & 1;
+		replaced.inode = i & 2;
+		ck_assert_int_eq(use(nodes[0]), -ESTALE);
+	}
+	memset(&replaced, 0, sizeof replaced);
+	replaced.code = -EIO;
+	ck_assert_int_eq(use(nodes[0]), -EIO);
+	SUCCEEDS(use(nodes[0]));
+	forget_files(nodes);
+}
+END_TEST
+
+/* Some programs take EWOULDBLOCK for the end of a file. */
+START_TEST(files_that_are_locked)
+{
+	struct h5_tree_node *nodes[FILES];
+	char path[200];
+	int fd;
+
+	folder.options.set.lock = H5_LOCK_ALWAYS;
+	reopen();
+	find_files(nodes);
+	snprintf(path, sizeof path, "%s/a.h5", folder.path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(use(nodes[0]), -EBUSY);
+	close(fd);
+	SUCCEEDS(use(nodes[0]));
 	forget_files(nodes);
 }
 END_TEST
@@ -968,6 +1027,8 @@ int main(void)
 					  {links_that_lead_out, 1},
 					  {as_many_files_as_may_be_open, 1},
 					  {files_that_requests_use, 1},
+					  {files_that_are_replaced_before_they_open, 1},
+					  {files_that_are_locked, 1},
 					  {waiting_threads_are_woken, 1},
 					  {idle_files, 1},
 					  {commits_of_all_files, 1},
