@@ -248,7 +248,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
-/* Adds what the key is in a listing of the names behind `n` bytes of it. *last: the item before. */
+/* Adds what the key is in a listing of the names behind `n` bytes of it. */
 static void add_key(FILE *page, const char *key, size_t n)
 {
 	const char *slash = strchr(key + n, '/');
