@@ -180,5 +180,125 @@ START_TEST(missing_encoders_are_named)
 }
 END_TEST
 
+/* ---- sizes ---- */
+
+enum { FILE_SIZE = 200000, MAX_CHUNK = 9000, SPARE = 1 << 16 };
+
+static struct h5_file_set *open_bytes(uint8_t *bytes)
+{
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .extension = H5_UNDEF,
+					 .end = FILE_SIZE,
+					 .driver_info = H5_UNDEF,
+					 .root = 48};
+	const struct h5_file_set_options options = {
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .max_chunk = MAX_CHUNK};
+	struct h5_writer w = h5_writer_init(bytes, H5_SUPERBLOCK_NEW, 8, 8);
+	struct h5_file_set *set;
+
+	h5_superblock_encode(&w, &sb);
+	ck_assert_int_eq(h5_file_set_open_memory(bytes, FILE_SIZE, &options, &set), 0);
+	return set;
+}
+
+START_TEST(memory_that_a_chunk_needs)
+{
+	static const uint64_t large = (uint64_t)200 << 20, spare = SPARE, half = (uint64_t)64 << 20;
+	const struct {
+		unsigned filters;
+		uint64_t stored, size, need;
+	} cases[] = {
+		{0, 10, 1000, 1010},
+		{1, 10, 1000, 1010},
+		{1, 5000000, 1000, 2000 + spare + 1000},
+		{2, 10, 1000, 2000 + spare + 1000},
+		{2, 1500, 1000, 2000 + spare + 1500},
+		{3, 10, 1000, 2 * (2000 + spare)},
+		{3, 10, large, 2 * (large + half + spare)},
+		{2, 10, large, large + half + spare + large},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_pipeline pipeline = {.count = (uint8_t)cases[i].filters};
+
+		ck_assert_uint_eq(h5_pipeline_need(&pipeline, cases[i].stored, cases[i].size), cases[i].need);
+		if (!cases[i].filters)
+			ck_assert_uint_eq(h5_pipeline_need(NULL, cases[i].stored, cases[i].size),
+					  cases[i].need);
+	}
+}
+END_TEST
+
+/* The option max_chunk is the limit, of fewer bytes if there are many filters. */
+START_TEST(largest_chunks)
+{
+	static uint8_t bytes[FILE_SIZE];
+	struct h5_file_set *set = open_bytes(bytes);
+	struct h5_file *file = h5_file_set_root(set);
+
+	for (unsigned filters = 0; filters < 10; filters++) {
+		uint64_t most = filters <= 8 ? MAX_CHUNK : MAX_CHUNK * 8 / filters;
+
+		ck_assert_int_eq(h5_pipeline_check_size(file, filters, 7, most), 0);
+		ck_assert_int_eq(h5_pipeline_check_size(file, filters, 7, most + 1), -EFBIG);
+		ck_assert_uint_eq(h5_error_last()->address, 7);
+	}
+	ck_assert_int_eq(h5_pipeline_check_size(file, 2, 7, UINT64_MAX), -EFBIG);
+	ck_assert_uint_eq(h5_pipeline_more_room(file, MAX_CHUNK), 0);
+	ck_assert_uint_eq(h5_pipeline_more_room(file, MAX_CHUNK - 1), MAX_CHUNK);
+	ck_assert_uint_eq(h5_pipeline_more_room(file, 10), MAX_CHUNK);
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* Without filters a chunk is what is stored; with some, no more is read than they can have made of it. */
+START_TEST(stored_sizes)
+{
+	static uint8_t bytes[FILE_SIZE];
+	const struct h5_pipeline none = {0};
+	struct h5_file_set *set;
+	struct h5_file *file;
+	uint8_t *got;
+
+	for (size_t i = 0; i < FILE_SIZE; i++)
+		bytes[i] = (uint8_t)(i % 251);
+	set = open_bytes(bytes);
+	file = h5_file_set_root(set);
+	for (int i = 0; i < 2; i++) {
+		const struct h5_pipeline *pipeline = i ? &none : NULL;
+
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, 100, 100, &got), 0);
+		ck_assert_mem_eq(got, bytes + 500, 100);
+		free(got);
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, FILE_SIZE - 100, 100, 100, &got), 0);
+		ck_assert_mem_eq(got, bytes + FILE_SIZE - 100, 100);
+		free(got);
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, FILE_SIZE - 99, 100, 100, &got),
+				 -EUCLEAN);
+		ck_assert_ptr_nonnull(
+			strstr(h5_error_last()->text, "its 100 bytes reach beyond the end of the file"));
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, FILE_SIZE, 0, 0, &got), -EUCLEAN);
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, UINT64_MAX - 5, 100, 100, &got),
+				 -EUCLEAN);
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, 99, 100, &got), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "99 bytes instead of 100"));
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, 101, 100, &got), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "101 bytes instead of 100"));
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, 2 * 100 + SPARE, 100, &got),
+				 -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "65736 bytes instead of 100"));
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, 2 * 100 + SPARE + 1, 100, &got),
+				 -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a chunk of 100 bytes, stored in 65737"));
+		ck_assert_int_eq(h5_pipeline_read(file, pipeline, 0, 500, MAX_CHUNK + 1, MAX_CHUNK + 1, &got),
+				 -EFBIG);
+	}
+	h5_file_set_close(set);
+}
+END_TEST
+
 UNIT_MAIN("pipeline", optional_compression_is_skipped_where_it_gains_nothing, filters_follow_each_other,
-	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named)
+	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named,
+	  memory_that_a_chunk_needs, largest_chunks, stored_sizes)
