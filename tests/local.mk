@@ -37,6 +37,7 @@ UNIT_TESTS = \
 	tests/unit/check_disk_cache \
 	tests/unit/check_disk_folder \
 	tests/unit/check_file \
+	tests/unit/check_file_set \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
@@ -279,6 +280,7 @@ tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fa
 tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c $(scratch)
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

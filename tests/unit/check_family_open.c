@@ -247,7 +247,7 @@ static void remove_file(const char *name)
 /* Opens the file with the others, as the driver information has it. */
 static int open_as(const char *name, const struct h5_driver_info *info, bool sure)
 {
-	char path[200];
+	char path[400];
 	int rc;
 
 	snprintf(path, sizeof path, "%s/%s", scene.folder.path, name);
@@ -314,6 +314,25 @@ START_TEST(numbers_in_names)
 		remove_file(cases[i].files[0]);
 		remove_file(cases[i].files[1]);
 	}
+}
+END_TEST
+
+/* The others are in the folder of the first. */
+START_TEST(a_family_below)
+{
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = 2};
+
+	scene.members.end = 5;
+	ck_assert_int_eq(mkdirat(scene.folder.fd, "s0", 0700), 0);
+	write_file("s0/p0", "aa");
+	write_file("s0/p1", "bb");
+	write_file("p2", "x");
+	SUCCEEDS(open_as("s0/p0", &info, true));
+	is_file("aabb?", "p2");
+	remove_file("s0/p0");
+	remove_file("s0/p1");
+	remove_file("p2");
+	ck_assert_int_eq(unlinkat(scene.folder.fd, "s0", AT_REMOVEDIR), 0);
 }
 END_TEST
 
@@ -441,7 +460,7 @@ START_TEST(names_of_multi_members)
 		{{"%s-s.h5", "%s-b.h5", "%s-r.h5"}, "m-s.h5", "aabbcc", NULL, true},
 		{{"%s-s.h5", "%s-b.h5", "%s-x.h5"}, "m-s.h5", "aabb", "m-x.h5", false},
 		{{"%s-s.h5", "%s-b.h5", "%s-x.h5"}, "m-s.h5", "aa", "m-b.h5 and 1 more", true},
-		{{"pre-%s", "m-b.h5", "m-r.h5"}, "pre-m", "aabbcc", NULL, false},
+		{{"pre-%s", "%s-b.h5", "%s-r.h5"}, "pre-m", "aabbcc", NULL, false},
 		{{"fixed", "m-b.h5", "m-r.h5"}, "m-s.h5", "aabbcc", NULL, false},
 		{{"fixed", "%s-b.h5", "m-r.h5"}, "m-s.h5", "aa??cc", "%s-b.h5", false},
 		/* The first has another name by now. */
@@ -475,6 +494,25 @@ START_TEST(names_of_multi_members)
 	remove_file("pre-m");
 	remove_file("m-b.h5");
 	remove_file("m-r.h5");
+}
+END_TEST
+
+/* A name may be as long as names of files are. */
+START_TEST(the_longest_name_of_a_multi_member)
+{
+	struct h5_driver_info info = multi_info("%s-s.h5", "%s-b.h5", "%s-r.h5");
+	const char *const ends[] = {"-s.h5", "-b.h5", "-r.h5"}, *const texts[] = {"aa", "bb", "cc"};
+	char names[3][NAME_MAX + 1];
+
+	for (size_t i = 0; i < 3; i++) {
+		memset(names[i], 'n', NAME_MAX);
+		strcpy(names[i] + NAME_MAX - strlen(ends[i]), ends[i]);
+		write_file(names[i], texts[i]);
+	}
+	SUCCEEDS(open_as(names[0], &info, true));
+	is_file("aabbcc", NULL);
+	for (size_t i = 0; i < 3; i++)
+		remove_file(names[i]);
 }
 END_TEST
 
@@ -662,5 +700,6 @@ END_TEST
 
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
-		 numbers_in_names, perhaps_a_family, guarded_families, names_of_multi_members,
-		 addresses_of_multi_members, multi_members_that_are_written, no_memory_to_read, no_memory)
+		 numbers_in_names, a_family_below, perhaps_a_family, guarded_families, names_of_multi_members,
+		 the_longest_name_of_a_multi_member, addresses_of_multi_members,
+		 multi_members_that_are_written, no_memory_to_read, no_memory)

@@ -1,0 +1,261 @@
+/* The files of a set: by which names they are found, and how many there may be. */
+#include "base/error.h"
+#include "change/open.h"
+#include "scratch.h"
+#include "store/file_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES_MAX = 512, SIZE = 80 << 10 };
+
+static char folder[128];
+
+/* An HDF5 file of nothing but a superblock, in the folder. */
+static void make_file(const char *name)
+{
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .extension = H5_UNDEF,
+					 .end = 48,
+					 .driver_info = H5_UNDEF,
+					 .root = 48};
+	uint8_t bytes[H5_SUPERBLOCK_NEW];
+	struct h5_writer w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+	char path[300];
+	FILE *file;
+
+	h5_superblock_encode(&w, &sb);
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(bytes, 1, sizeof bytes, file), sizeof bytes);
+	fclose(file);
+}
+
+static const struct h5_file_set_options usual = {.block_cache = 1 << 20,
+						 .chunk_cache = 1 << 20,
+						 .external = H5_EXTERNAL_BENEATH,
+						 .lock = H5_LOCK_ALWAYS};
+
+/* A set around the file "root". */
+static struct h5_file_set *open_set(bool writable)
+{
+	static unsigned number;
+	struct h5_file_set_options options = usual;
+	struct h5_file_set *set;
+	char path[200];
+
+	snprintf(folder, sizeof folder, "%s/%u", scratch_folder(), number++);
+	ck_assert_int_eq(mkdir(folder, 0700), 0);
+	make_file("root");
+	snprintf(path, sizeof path, "%s/root", folder);
+	options.writable = writable;
+	SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+	ck_assert_str_eq(h5_file_set_path(set), path);
+	return set;
+}
+
+static void make_folder(const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+}
+
+static void make_link(const char *from, const char *to)
+{
+	char a[300], b[300];
+
+	snprintf(a, sizeof a, "%s/%s", folder, from);
+	snprintf(b, sizeof b, "%s/%s", folder, to);
+	ck_assert_int_eq(link(a, b), 0);
+}
+
+/* Names are relative to the folder of the file that has them. A file is open once, whatever it is called. */
+START_TEST(names_of_files)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *root = h5_file_set_root(set), *a, *b, *c;
+
+	make_folder("sub");
+	make_folder("sub/below");
+	make_file("sub/a");
+	make_file("sub/below/b");
+	make_file("b");
+	make_link("sub/a", "again");
+	make_link("root", "self");
+	SUCCEEDS(h5_file_set_find(set, root, "sub/a", &a));
+	ck_assert_ptr_ne(a, root);
+	SUCCEEDS(h5_file_set_find(set, a, "below/b", &b));
+	SUCCEEDS(h5_file_set_find(set, root, "sub/below/b", &c));
+	ck_assert_ptr_eq(c, b);
+	SUCCEEDS(h5_file_set_find(set, b, "b", &c));
+	ck_assert_ptr_eq(c, b);
+	SUCCEEDS(h5_file_set_find(set, root, "b", &c));
+	ck_assert_ptr_ne(c, b);
+	SUCCEEDS(h5_file_set_find(set, root, "again", &c));
+	ck_assert_ptr_eq(c, a);
+	SUCCEEDS(h5_file_set_find(set, root, "self", &c));
+	ck_assert_ptr_eq(c, root);
+	SUCCEEDS(h5_file_set_find(set, root, "root", &c));
+	ck_assert_ptr_eq(c, root);
+	ck_assert_int_eq(h5_file_set_find(set, a, "b", &c), -ENOENT);
+	ck_assert_int_eq(h5_file_set_find(set, root, "a", &c), -ENOENT);
+	ck_assert_ptr_null(c);
+	h5_file_set_close(set);
+}
+END_TEST
+
+START_TEST(names_of_no_file)
+{
+	struct h5_file_set *set = open_set(false);
+	unsigned descriptors = unit_descriptors();
+	struct h5_file *file;
+	char path[200];
+	FILE *text;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/text", folder);
+	text = fopen(path, "w");
+	fputs("text", text);
+	fclose(text);
+	ck_assert_int_eq(h5_file_set_find(set, h5_file_set_root(set), "text", &file), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "text: not an HDF5 file"));
+	ck_assert_int_eq(h5_file_set_find(set, h5_file_set_root(set), "../text", &file), -EACCES);
+	/* Readers of another file are told that it is busy, not to try again. */
+	make_file("a");
+	snprintf(path, sizeof path, "%s/a", folder);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(h5_file_set_find(set, h5_file_set_root(set), "a", &file), -EBUSY);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a: "));
+	close(fd);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "a", &file));
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* Each takes a descriptor, so they have a bound. */
+START_TEST(many_files)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *root = h5_file_set_root(set), *file;
+	unsigned descriptors;
+	char name[16];
+
+	for (unsigned i = 1; i < FILES_MAX; i++) {
+		snprintf(name, sizeof name, "f%u", i);
+		make_file(name);
+		SUCCEEDS(h5_file_set_find(set, root, name, &file));
+	}
+	descriptors = unit_descriptors();
+	make_file("more");
+	ck_assert_int_eq(h5_file_set_find(set, root, "more", &file), -ENFILE);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "more: more than 512 other files"));
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	/* Those that are open are found all the same. */
+	SUCCEEDS(h5_file_set_find(set, root, "f1", &file));
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* A file that is open as an HDF5 file is not written as a raw one. */
+START_TEST(raw_files)
+{
+	struct h5_file_set *set = open_set(true);
+	struct h5_file *root = h5_file_set_root(set), *file;
+	unsigned descriptors;
+	struct h5_io *io;
+	char byte;
+
+	make_file("a");
+	make_file("raw");
+	SUCCEEDS(h5_file_set_find(set, root, "a", &file));
+	descriptors = unit_descriptors();
+	for (int writable = 0; writable < 2; writable++) {
+		static const char *const names[] = {"raw", "a", "root"};
+
+		for (size_t i = 0; i < 3; i++) {
+			int rc = h5_file_set_open_raw(set, root, names[i], writable, &io);
+
+			ck_assert_int_eq(rc, writable && i ? -EPERM : 0);
+			if (rc)
+				continue;
+			ck_assert_int_eq(h5_io_read(io, 1, &byte, 1), 0);
+			ck_assert_int_eq(byte, 'H');
+			h5_io_close(io);
+		}
+	}
+	ck_assert_int_eq(h5_file_set_open_raw(set, root, "none", true, &io), -ENOENT);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* A request may work longer if there is more to read. */
+START_TEST(work)
+{
+	static uint8_t bytes[SIZE];
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .extension = H5_UNDEF,
+					 .end = SIZE,
+					 .driver_info = H5_UNDEF,
+					 .root = 48};
+	struct h5_writer w = h5_writer_init(bytes, H5_SUPERBLOCK_NEW, 8, 8);
+	struct h5_file_set *set;
+
+	h5_superblock_encode(&w, &sb);
+	ck_assert_int_eq(h5_file_set_open_memory(bytes, SIZE, &usual, &set), 0);
+	ck_assert_uint_eq(h5_file_set_work(set, 0), 0);
+	ck_assert_uint_eq(h5_file_set_work(set, 1), 1000 + 10);
+	ck_assert_uint_eq(h5_file_set_work(set, 7), 7000 + 10);
+	ck_assert_int_eq(h5_file_set_directory(set), -1);
+	ck_assert_ptr_null(h5_file_set_path(set));
+	ck_assert_uint_eq(h5_file_set_chunk_budget(set), 1 << 20);
+	ck_assert_ptr_null(h5_file_set_revisions(set));
+	ck_assert_int_eq(h5_file_set_find_revision(set, 0, &(struct h5_file *){NULL}), -ENOENT);
+	h5_file_set_close(set);
+	h5_file_set_close(NULL);
+}
+END_TEST
+
+/* One of the files is enough. */
+START_TEST(changes_of_others)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *root = h5_file_set_root(set), *file;
+	const struct timespec old[] = {{.tv_sec = 1000}, {.tv_sec = 1000}},
+			      newer[] = {{.tv_sec = 2000}, {.tv_sec = 2000}};
+	const char *const names[] = {"root", "a"};
+	char path[200];
+
+	make_file("a");
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		ck_assert_int_eq(utimensat(AT_FDCWD, path, old, 0), 0);
+	}
+	SUCCEEDS(h5_file_set_find(set, root, "a", &file));
+	(void)h5_file_set_refresh(set);
+	ck_assert(!h5_file_set_refresh(set));
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		ck_assert_int_eq(utimensat(AT_FDCWD, path, newer, 0), 0);
+		ck_assert(h5_file_set_refresh(set));
+		ck_assert(!h5_file_set_refresh(set));
+	}
+	h5_file_set_close(set);
+}
+END_TEST
+
+UNIT_MAIN("file_set", names_of_files, names_of_no_file, many_files, raw_files, work, changes_of_others)
