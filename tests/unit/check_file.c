@@ -1,6 +1,8 @@
 /* A file by itself: where its superblock is, what can be read and wanted, and when it has changed. */
 #include "base/error.h"
 #include "base/little_endian.h"
+#include "base/lru.h"
+#include "store/btree1.h"
 #include "store/file.h"
 #include "store/file_private.h"
 #include "store/statistics.h"
@@ -11,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIZE = 8192, RANGES = 8 };
+enum { SIZE = 16384, RANGES = 80 };
 
 /* ---- the clock ---- */
 
@@ -385,6 +387,125 @@ START_TEST(what_is_wanted)
 }
 END_TEST
 
+/* ---- trees that are far away ---- */
+
+/* A node of a group's tree, with two children, the addresses of which grow by `step`. */
+static void put_node(size_t at, unsigned level, uint64_t child, uint64_t step)
+{
+	struct h5_writer w = h5_writer_init(source.bytes + 512 + at, 64, 8, 8);
+
+	h5_write_bytes(&w, "TREE", 4);
+	h5_write_u8(&w, 0);
+	h5_write_u8(&w, (uint8_t)level);
+	h5_write_u16(&w, 2);
+	h5_write_u64(&w, H5_UNDEF);
+	h5_write_u64(&w, H5_UNDEF);
+	for (uint64_t i = 0; i < 2; i++) {
+		h5_write_u64(&w, i);
+		h5_write_u64(&w, child + i * step);
+	}
+	h5_write_u64(&w, 2);
+}
+
+enum {
+	GROUP_NODE = 24 + 33 * 8 + 32 * 8,
+	CHUNK_NODE = 24 + 65 * 24 + 64 * 8,
+	SYMBOLS = 1024
+}; /* bytes by default; of rank 1 */
+
+static void is_wanted(size_t i, uint64_t address, uint64_t n)
+{
+	ck_assert_msg(source.wanted[i].offset == 512 + address && source.wanted[i].n == n, "%zu: %ju, %ju", i,
+		      (uintmax_t)source.wanted[i].offset, (uintmax_t)source.wanted[i].n);
+}
+
+/* Level by level, each of which comes together. */
+START_TEST(all_nodes_of_a_group)
+{
+	struct h5_file *file;
+
+	begin();
+	ck_assert_int_eq(h5_lru_open(1 << 20, &shared.blocks), 0);
+	file = open_at(512);
+	put_node(1000, 2, 2000, 600);
+	put_node(2000, 1, 3600, (uint64_t)-600);
+	put_node(2600, 1, 4200, 600);
+	put_node(3600, 0, 9000, 100);
+	put_node(3000, 0, 8000, 100);
+	put_node(4200, 0, 7000, 100);
+	put_node(4800, 0, 6000, 100);
+	h5_btree1_want_all(file, 1000);
+	ck_assert_uint_eq(source.wants, 0); /* it is near */
+	source.window = 1;
+	h5_btree1_want_all(file, 1000);
+	ck_assert_uint_eq(source.wants, 2 + 4 + 8);
+	is_wanted(0, 2000, GROUP_NODE);
+	is_wanted(1, 2600, GROUP_NODE);
+	for (size_t i = 0; i < 4; i++)
+		is_wanted(2 + i, 3000 + 600 * i, GROUP_NODE);
+	for (size_t i = 0; i < 8; i++)
+		is_wanted(6 + i, 6000 + i / 2 * 1000 + i % 2 * 100, SYMBOLS);
+	/* What lies beneath a node that cannot be read is not known. */
+	source.bytes[512 + 2600] = 'x';
+	h5_file_renumber(file);
+	source.wants = 0;
+	h5_btree1_want_all(file, 1000);
+	ck_assert_uint_eq(source.wants, 2 + 2 + 4);
+	is_wanted(2, 3000, GROUP_NODE);
+	is_wanted(3, 3600, GROUP_NODE);
+	is_wanted(4, 8000, SYMBOLS);
+	is_wanted(7, 9100, SYMBOLS);
+	source.bytes[512 + 1000] = 'x';
+	h5_file_renumber(file);
+	source.wants = 0;
+	h5_btree1_want_all(file, 1000);
+	ck_assert_uint_eq(source.wants, 0);
+	h5_file_close(file);
+	h5_lru_close(shared.blocks);
+	shared.blocks = NULL;
+}
+END_TEST
+
+START_TEST(some_children_of_a_node)
+{
+	uint64_t children[70];
+	struct h5_btree1_node node = {.type = H5_BTREE1_GROUP, .level = 1, .count = 70, .children = children};
+	struct h5_file *file;
+
+	begin();
+	file = open_at(512);
+	for (unsigned i = 0; i < 70; i++)
+		children[i] = 100 * i + 100;
+	h5_btree1_want(file, &node, 0, 0, 5);
+	ck_assert_uint_eq(source.wants, 0); /* it is near */
+	source.window = 1;
+	h5_btree1_want(file, &node, 0, 2, 3);
+	ck_assert_uint_eq(source.wants, 3);
+	ck_assert_int_eq(source.when, H5_WANTED_AROUND);
+	for (unsigned i = 0; i < 3; i++)
+		is_wanted(i, children[2 + i], GROUP_NODE);
+	source.wants = 0;
+	node.level = 0;
+	h5_btree1_want(file, &node, 0, 68, 5);
+	ck_assert_uint_eq(source.wants, 2);
+	is_wanted(1, children[69], SYMBOLS);
+	/* Nodes lie among the chunks; a whole index is wanted for itself. The chunks are wanted elsewhere. */
+	node.type = H5_BTREE1_CHUNK;
+	source.wants = 0;
+	h5_btree1_want(file, &node, 1, 0, 5);
+	ck_assert_uint_eq(source.wants, 0);
+	node.level = 1;
+	for (unsigned most = H5_WANT_NODES_MOST; most <= H5_WANT_NODES_MOST + 1; most++) {
+		source.wants = 0;
+		h5_btree1_want(file, &node, 1, 0, most);
+		ck_assert_uint_eq(source.wants, most);
+		is_wanted(0, 100, CHUNK_NODE);
+		ck_assert_int_eq(source.when, most == H5_WANT_NODES_MOST ? H5_WANTED_AMONG : H5_WANTED_NOW);
+	}
+	h5_file_close(file);
+}
+END_TEST
+
 /* ---- changes ---- */
 
 /* The times of a change are those of the file system, which may be a little late. */
@@ -548,4 +669,5 @@ START_TEST(ends)
 END_TEST
 
 UNIT_MAIN("file", places_of_superblocks, bases_that_moved, what_is_no_file, reads, files_that_grow,
-	  what_is_wanted, changes_of_others, what_a_file_is, ends)
+	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, changes_of_others, what_a_file_is,
+	  ends)
