@@ -1,8 +1,11 @@
 /* The files of a set: by which names they are found, and how many there may be. */
 #include "base/error.h"
 #include "change/open.h"
+#include "onion_builder.h"
 #include "scratch.h"
+#include "store/file_private.h"
 #include "store/file_set.h"
+#include "store/onion.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +29,8 @@ static void make_file(const char *name)
 					 .end = 48,
 					 .driver_info = H5_UNDEF,
 					 .root = 48};
-	uint8_t bytes[H5_SUPERBLOCK_NEW];
-	struct h5_writer w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+	uint8_t superblock[H5_SUPERBLOCK_NEW];
+	struct h5_writer w = h5_writer_init(superblock, sizeof superblock, 8, 8);
 	char path[300];
 	FILE *file;
 
@@ -35,7 +38,7 @@ static void make_file(const char *name)
 	snprintf(path, sizeof path, "%s/%s", folder, name);
 	file = fopen(path, "w");
 	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(bytes, 1, sizeof bytes, file), sizeof bytes);
+	ck_assert_uint_eq(fwrite(superblock, 1, sizeof superblock, file), sizeof superblock);
 	fclose(file);
 }
 
@@ -201,10 +204,132 @@ START_TEST(raw_files)
 }
 END_TEST
 
+/* ---- revisions ---- */
+
+/* The file "root" gets so many revisions. Each has another address of its root group: 100 and its number. */
+static void make_revisions(unsigned n)
+{
+	char path[200];
+	FILE *file;
+
+	onion_begin();
+	for (uint64_t i = 1; i <= n; i++) {
+		struct h5_superblock sb = {.version = 2,
+					   .size_of_offsets = 8,
+					   .size_of_lengths = 8,
+					   .extension = H5_UNDEF,
+					   .end = 48,
+					   .driver_info = H5_UNDEF,
+					   .root = 100 + i};
+		uint8_t page[64] = {0};
+		struct h5_writer w = h5_writer_init(page, sizeof page, 8, 8);
+		struct page there = {.offset = onion_size};
+
+		h5_superblock_encode(&w, &sb);
+		put(page, sizeof page);
+		put_record(48, 64, &there, 1, 0);
+	}
+	finish(48);
+	snprintf(path, sizeof path, "%s/root.onion", folder);
+	file = fopen(path, "w");
+	ck_assert_uint_eq(fwrite(onion_bytes, 1, onion_size, file), onion_size);
+	fclose(file);
+}
+
+static uint64_t root_of(const struct h5_file *file)
+{
+	return h5_file_superblock(file)->root;
+}
+
+static int open_revision(uint64_t revision, struct h5_file_set **set)
+{
+	struct h5_file_set_options options = usual;
+	char path[200];
+
+	snprintf(path, sizeof path, "%s/root", folder);
+	options.has_revision = true;
+	options.revision = revision;
+	return h5_open_file(path, &options, set, NULL);
+}
+
+START_TEST(revisions_of_a_file)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *file, *again, *root;
+	char path[200];
+	unsigned before;
+
+	h5_file_set_close(set);
+	before = unit_descriptors();
+	ck_assert_int_eq(open_revision(1, &set), -ENOENT);
+	ck_assert_ptr_nonnull(
+		strstr(h5_error_last()->text, "the file has no revisions (there is no root.onion)"));
+	make_revisions(3);
+	snprintf(path, sizeof path, "%s/root", folder);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	root = h5_file_set_root(set);
+	ck_assert_uint_eq(root_of(root), 103);
+	ck_assert_uint_eq(h5_file_set_shown_revision(set), 3);
+	ck_assert_ptr_nonnull(h5_file_set_revisions(set));
+	ck_assert_int_eq(h5_file_can_change(root), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a file that has revisions"));
+	for (uint64_t i = 0; i <= 3; i++) {
+		SUCCEEDS(h5_file_set_find_revision(set, i, &file));
+		ck_assert_uint_eq(root_of(file), i ? 100 + i : 48);
+		ck_assert_ptr_ne(file, root);
+		SUCCEEDS(h5_file_set_find_revision(set, i, &again));
+		ck_assert_ptr_eq(file, again);
+		SUCCEEDS(h5_file_set_check_revision(set, i));
+		/* By its own name a file means itself. */
+		SUCCEEDS(h5_file_set_find(set, file, "root", &again));
+		ck_assert_ptr_eq(again, file);
+	}
+	SUCCEEDS(h5_file_set_find(set, root, "root", &again));
+	ck_assert_ptr_eq(again, root);
+	/* Another file means the one that is mounted. */
+	make_file("other");
+	SUCCEEDS(h5_file_set_find(set, root, "other", &file));
+	SUCCEEDS(h5_file_set_find(set, file, "root", &again));
+	ck_assert_ptr_eq(again, root);
+	ck_assert_int_eq(h5_file_set_find_revision(set, 4, &file), -ENOENT);
+	ck_assert_int_eq(h5_file_set_check_revision(set, 4), -ENOENT);
+	h5_file_set_close(set);
+	for (uint64_t i = 0; i <= 3; i++) {
+		SUCCEEDS(open_revision(i, &set));
+		ck_assert_uint_eq(root_of(h5_file_set_root(set)), i ? 100 + i : 48);
+		ck_assert_uint_eq(h5_file_set_shown_revision(set), i);
+		h5_file_set_close(set);
+	}
+	ck_assert_int_eq(open_revision(4, &set), -ENOENT);
+	ck_assert_uint_eq(unit_descriptors(), before);
+}
+END_TEST
+
+/* They count as other files. */
+START_TEST(many_revisions)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *file;
+	char path[200];
+
+	h5_file_set_close(set);
+	make_revisions(FILES_MAX);
+	snprintf(path, sizeof path, "%s/root", folder);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	for (uint64_t i = 1; i < FILES_MAX; i++)
+		SUCCEEDS(h5_file_set_find_revision(set, i, &file));
+	ck_assert_int_eq(h5_file_set_find_revision(set, FILES_MAX, &file), -ENFILE);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "revision 512: more than 512 other files"));
+	ck_assert_ptr_null(file);
+	SUCCEEDS(h5_file_set_find_revision(set, 1, &file));
+	h5_file_set_close(set);
+}
+END_TEST
+
 /* A request may work longer if there is more to read. */
 START_TEST(work)
 {
-	static uint8_t bytes[SIZE];
+	static uint8_t memory[SIZE];
 	const struct h5_superblock sb = {.version = 2,
 					 .size_of_offsets = 8,
 					 .size_of_lengths = 8,
@@ -212,11 +337,11 @@ START_TEST(work)
 					 .end = SIZE,
 					 .driver_info = H5_UNDEF,
 					 .root = 48};
-	struct h5_writer w = h5_writer_init(bytes, H5_SUPERBLOCK_NEW, 8, 8);
+	struct h5_writer w = h5_writer_init(memory, H5_SUPERBLOCK_NEW, 8, 8);
 	struct h5_file_set *set;
 
 	h5_superblock_encode(&w, &sb);
-	ck_assert_int_eq(h5_file_set_open_memory(bytes, SIZE, &usual, &set), 0);
+	ck_assert_int_eq(h5_file_set_open_memory(memory, SIZE, &usual, &set), 0);
 	ck_assert_uint_eq(h5_file_set_work(set, 0), 0);
 	ck_assert_uint_eq(h5_file_set_work(set, 1), 1000 + 10);
 	ck_assert_uint_eq(h5_file_set_work(set, 7), 7000 + 10);
@@ -258,4 +383,5 @@ START_TEST(changes_of_others)
 }
 END_TEST
 
-UNIT_MAIN("file_set", names_of_files, names_of_no_file, many_files, raw_files, work, changes_of_others)
+UNIT_MAIN("file_set", names_of_files, names_of_no_file, many_files, raw_files, revisions_of_a_file,
+	  many_revisions, work, changes_of_others)

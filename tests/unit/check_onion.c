@@ -1,9 +1,9 @@
 /* The history of a file of the onion driver: what each revision is, and damage that is found. */
 #include "base/error.h"
-#include "base/fletcher32.h"
 #include "base/little_endian.h"
 #include "fault_alloc.h"
 #include "format/onion.h"
+#include "onion_builder.h"
 #include "scratch.h"
 #include "store/onion.h"
 
@@ -16,129 +16,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-	PAGE = 8,
-	ORIGIN = 36,
-	MOST = 3 << 20,
-	PIECE = 3 * 1024
-}; /* PIECE: places or pages that are read at once */
+enum { ORIGIN = 36, PIECE = 3 * 1024 }; /* PIECE: places or pages that are read at once */
 
-#define TIME "20261123T104500"
-
-static uint8_t bytes[MOST]; /* of the onion file */
-static size_t size;
 static uint8_t origin[ORIGIN];
 
 /* ---- making one ---- */
 
-struct page {
-	uint64_t address, offset;
-};
-
-static void put(const void *data, size_t n)
-{
-	ck_assert_uint_le(size + n, MOST);
-	memcpy(bytes + size, data, n);
-	size += n;
-}
-
-static void put_number(uint64_t number, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		uint8_t byte = (uint8_t)(number >> 8 * i);
-
-		put(&byte, 1);
-	}
-}
-
-static void put_sum(size_t from)
-{
-	put_number(h5_fletcher32(bytes + from, size - from), 4);
-}
-
-static const char *time_text = TIME;
-static struct {
-	uint64_t offset, size;
-} places[70000];
-static size_t revisions;
-
-/* The header follows when all else is there. */
 static void begin(void)
 {
 	for (size_t i = 0; i < ORIGIN; i++)
 		origin[i] = (uint8_t)('A' + i);
-	size = 40;
-	revisions = 0;
-	time_text = TIME;
+	onion_begin();
 }
 
 /* A page of new data; where it is. */
 static uint64_t put_page(char c)
 {
-	size_t at = size;
+	size_t at = onion_size;
 
 	for (unsigned i = 0; i < PAGE; i++)
 		put(&c, 1);
 	return at;
-}
-
-static void put_record(uint64_t end, uint32_t page_size, const struct page *pages, size_t count,
-		       size_t comment)
-{
-	size_t at = size;
-
-	put("ORRS\1\0\0\0", 8);
-	put_number(revisions, 8);
-	put_number(revisions, 8);
-	put(time_text, 16);
-	put_number(end, 8);
-	put_number(page_size, 4);
-	put_number(count, 8);
-	put_number(comment, 4);
-	for (size_t i = 0; i < count; i++) {
-		size_t from = size;
-
-		put_number(pages[i].address, 8);
-		put_number(pages[i].offset, 8);
-		put_sum(from);
-	}
-	for (size_t i = 0; i < comment; i++)
-		put("c", 1);
-	put_sum(at);
-	places[revisions].offset = at;
-	places[revisions++].size = size - at;
-}
-
-static void put_header(uint64_t origin_end, uint64_t history, uint64_t history_size, unsigned flags)
-{
-	size_t all = size;
-
-	size = 0;
-	put("OHDH\1", 5);
-	put_number(flags, 3);
-	put_number(PAGE, 4);
-	put_number(origin_end, 8);
-	put_number(history, 8);
-	put_number(history_size, 8);
-	put_sum(0);
-	size = all;
-}
-
-static void finish(uint64_t origin_end)
-{
-	size_t at = size;
-
-	put("OWHS\1\0\0\0", 8);
-	put_number(revisions, 8);
-	for (size_t i = 0; i < revisions; i++) {
-		size_t from = size;
-
-		put_number(places[i].offset, 8);
-		put_number(places[i].size, 8);
-		put_sum(from);
-	}
-	put_sum(at);
-	put_header(origin_end, at, size - at, 0);
 }
 
 /* ---- opening it ---- */
@@ -189,7 +87,7 @@ static struct h5_io *io_of(const void *data, size_t n)
 
 static int open_onion(struct h5_onion **onion)
 {
-	struct h5_io *first = io_of(origin, ORIGIN), *second = io_of(bytes, size);
+	struct h5_io *first = io_of(origin, ORIGIN), *second = io_of(onion_bytes, onion_size);
 	int rc;
 
 	closed = 0;
@@ -353,22 +251,22 @@ START_TEST(every_byte_is_watched)
 {
 	make_three();
 	ck_assert_int_eq(check_all(), 0);
-	for (size_t i = 0; i < size; i++) {
-		bool is_data = (i >= 40 && i < 56) ||
-			       (i >= places[0].offset + places[0].size && i < places[1].offset);
+	for (size_t i = 0; i < onion_size; i++) {
+		bool is_data = (i >= 40 && i < 56) || (i >= onion_places[0].offset + onion_places[0].size &&
+						       i < onion_places[1].offset);
 
 		for (int bit = 0; bit < 8; bit++) {
 			int rc;
 
-			bytes[i] ^= (uint8_t)(1 << bit);
+			onion_bytes[i] ^= (uint8_t)(1 << bit);
 			rc = check_all();
-			bytes[i] ^= (uint8_t)(1 << bit);
+			onion_bytes[i] ^= (uint8_t)(1 << bit);
 			ck_assert_msg(is_data ? !rc : rc == -EUCLEAN || rc == -ENOTSUP || rc == -EINVAL,
 				      "%zu: %d", i, rc);
 		}
 	}
-	for (size_t all = size; size--;)
-		ck_assert_msg(check_all() == -EUCLEAN || size < 4, "%zu of %zu", size, all);
+	for (size_t all = onion_size; onion_size--;)
+		ck_assert_msg(check_all() == -EUCLEAN || onion_size < 4, "%zu of %zu", onion_size, all);
 }
 END_TEST
 
@@ -404,12 +302,12 @@ START_TEST(what_cannot_be)
 		begin();
 		put_record(ORIGIN, PAGE, (struct page[]){{8, 0}}, 1, 0);
 		{
-			uint64_t end = places[0].offset + places[0].size + 16 + 20 + 4;
+			uint64_t end = onion_places[0].offset + onion_places[0].size + 16 + 20 + 4;
 
 			begin();
 			put_record(ORIGIN, PAGE, (struct page[]){{8, end - PAGE + (uint64_t)more}}, 1, 0);
 			finish(ORIGIN);
-			ck_assert_uint_eq(size, end);
+			ck_assert_uint_eq(onion_size, end);
 		}
 		if (more)
 			refuses(-EUCLEAN, "index of a revision: reaches beyond the end of the onion file");
@@ -427,22 +325,22 @@ START_TEST(what_cannot_be)
 	/* Places beyond the end. */
 	begin();
 	put_record(ORIGIN, PAGE, NULL, 0, 0);
-	places[0].offset += 1000;
+	onion_places[0].offset += 1000;
 	finish(ORIGIN);
 	refuses(-EUCLEAN, "record of a revision: reaches beyond");
 	begin();
 	put_record(ORIGIN, PAGE, NULL, 0, 0);
-	places[0].offset = UINT64_MAX - 10;
+	onion_places[0].offset = UINT64_MAX - 10;
 	finish(ORIGIN);
 	refuses(-EUCLEAN, "record of a revision: reaches beyond");
 	make_three();
-	put_header(ORIGIN, size - 83, 84, 0);
+	put_header(ORIGIN, onion_size - 83, 84, 0);
 	refuses(-EUCLEAN, "onion file: history: reaches beyond");
 	put_header(ORIGIN, UINT64_MAX - 10, 84, 0);
 	refuses(-EUCLEAN, "onion file: history: reaches beyond");
 	/* The origin has lost bytes. */
 	make_three();
-	put_header(ORIGIN + 1, size - 80, 80, 0);
+	put_header(ORIGIN + 1, onion_size - 80, 80, 0);
 	refuses(-EUCLEAN, "the file has 36 bytes, but 37 when its history began");
 	/* A program is writing its first revision. */
 	make_three();
@@ -456,7 +354,7 @@ START_TEST(what_cannot_be)
 	ck_assert_int_eq(check_all(), -EUCLEAN);
 	/* Its next one: the history is that of before. */
 	make_three();
-	put_header(ORIGIN, size - 80, 80, 1);
+	put_header(ORIGIN, onion_size - 80, 80, 1);
 	ck_assert_int_eq(open_onion(&onion), 0);
 	ck_assert(h5_onion_is_written(onion));
 	ck_assert_uint_eq(h5_onion_newest(onion), 3);
@@ -581,7 +479,7 @@ START_TEST(long_lists)
 			uint8_t got[2];
 
 			begin();
-			bytes[size] = 'z';
+			onion_bytes[onion_size] = 'z';
 			for (size_t i = 0; i < n; i++)
 				pages[i] = (struct page){2 * i, 40 + 2 * i % 8};
 			put_record(2 * n, 2, pages, n, comment * 70001);
@@ -589,11 +487,11 @@ START_TEST(long_lists)
 			ck_assert_int_eq(open_onion(&onion), 0);
 			ck_assert_int_eq(h5_onion_open_revision(onion, 1, false, &io), 0);
 			ck_assert_int_eq(h5_io_read(io, 2 * n - 2, got, 2), 0);
-			ck_assert_mem_eq(got, bytes + pages[n - 1].offset, 2);
+			ck_assert_mem_eq(got, onion_bytes + pages[n - 1].offset, 2);
 			h5_io_close(io);
 			h5_onion_close(onion);
 			/* Its last byte counts. */
-			bytes[places[0].offset + places[0].size - 5] ^= 1;
+			onion_bytes[onion_places[0].offset + onion_places[0].size - 5] ^= 1;
 			ck_assert_int_eq(check_all(), -EUCLEAN);
 		}
 }
@@ -627,7 +525,7 @@ START_TEST(adjacent_pages)
 		ck_assert_int_eq(h5_io_read(io, 0, got, n), 0);
 		ck_assert_uint_eq(calls, cases[k].calls);
 		for (size_t i = 0; i < 10; i++)
-			ck_assert_mem_eq(got + pages[i].address, bytes + pages[i].offset, 2);
+			ck_assert_mem_eq(got + pages[i].address, onion_bytes + pages[i].offset, 2);
 		h5_io_close(io);
 		h5_onion_close(onion);
 	}
@@ -654,8 +552,8 @@ START_TEST(many_revisions)
 	for (size_t n = H5_REVISIONS_MAX; n <= H5_REVISIONS_MAX + 1; n++) {
 		begin();
 		put_record(2, PAGE, NULL, 0, 0);
-		while (revisions < n)
-			places[revisions++] = places[0];
+		while (onion_revisions < n)
+			onion_places[onion_revisions++] = onion_places[0];
 		finish(ORIGIN);
 		if (n > H5_REVISIONS_MAX)
 			refuses(-ENOTSUP, "more than");
