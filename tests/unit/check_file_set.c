@@ -326,6 +326,140 @@ START_TEST(many_revisions)
 }
 END_TEST
 
+/* ---- pieces ---- */
+
+enum { WHOLE = 400, STRIPE = 160 };
+
+static void write_bytes(const char *name, const void *data, size_t n)
+{
+	char path[300];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(data, 1, n, file), n);
+	fclose(file);
+}
+
+/* The whole file, which ends at `end` by its superblock. */
+static void make_whole(uint8_t whole[WHOLE], uint64_t end)
+{
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .extension = H5_UNDEF,
+					 .end = end,
+					 .driver_info = H5_UNDEF,
+					 .root = 77};
+	struct h5_writer w = h5_writer_init(whole, H5_SUPERBLOCK_NEW, 8, 8);
+
+	for (size_t i = 0; i < WHOLE; i++)
+		whole[i] = (uint8_t)(i + 1);
+	h5_superblock_encode(&w, &sb);
+}
+
+static int open_root(struct h5_file_set **set)
+{
+	char path[200];
+
+	snprintf(path, sizeof path, "%s/root", folder);
+	return h5_open_file(path, &usual, set, NULL);
+}
+
+/* The file with that name is a stub, whose bytes are in subfiles. */
+START_TEST(a_file_in_subfiles)
+{
+	uint8_t whole[WHOLE], pieces[2][WHOLE], got[WHOLE];
+	struct h5_file_set *set = open_set(false);
+	size_t n[2] = {0};
+	char name[64], path[200];
+	struct h5_file *file;
+	struct stat st;
+
+	h5_file_set_close(set);
+	make_whole(whole, WHOLE);
+	for (size_t i = 0; i < WHOLE; i++)
+		pieces[i / STRIPE % 2][n[i / STRIPE % 2]++] = whole[i];
+	write_bytes("root", whole, H5_SUPERBLOCK_NEW);
+	snprintf(path, sizeof path, "%s/root", folder);
+	ck_assert_int_eq(stat(path, &st), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "root.subfile_%ju_%u_of_2", (uintmax_t)st.st_ino, i + 1);
+		write_bytes(name, pieces[i], n[i]);
+	}
+	snprintf(name, sizeof name, "root.subfile_%ju.config", (uintmax_t)st.st_ino);
+	write_bytes(name, "stripe_size=160\nsubfile_count=2\n", 33);
+	SUCCEEDS(open_root(&set));
+	file = h5_file_set_root(set);
+	ck_assert_uint_eq(root_of(file), 77);
+	ck_assert(h5_file_size(file) == WHOLE && h5_file_end(file) == WHOLE);
+	SUCCEEDS(h5_file_read(file, 0, got, WHOLE));
+	ck_assert_mem_eq(got, whole, WHOLE);
+	ck_assert_ptr_null(h5_file_missing(file));
+	ck_assert_int_eq(h5_file_can_change(file), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a file of the subfiling driver"));
+	h5_file_set_close(set);
+	/* As another file of a set. */
+	snprintf(name, sizeof name, "root.subfile_%ju_2_of_2", (uintmax_t)st.st_ino);
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	ck_assert_int_eq(remove(path), 0);
+	make_file("main");
+	snprintf(path, sizeof path, "%s/main", folder);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "root", &file));
+	ck_assert_str_eq(h5_file_missing(file), name);
+	SUCCEEDS(h5_file_read(file, 0, got, STRIPE));
+	ck_assert_mem_eq(got, whole, STRIPE);
+	ck_assert_int_eq(h5_file_read(file, STRIPE, got, 1), -EIO);
+	h5_file_set_close(set);
+	/* A file that has all of its addresses needs none. */
+	make_whole(whole, H5_SUPERBLOCK_NEW);
+	write_bytes("root", whole, H5_SUPERBLOCK_NEW);
+	SUCCEEDS(open_root(&set));
+	ck_assert_uint_eq(h5_file_size(h5_file_set_root(set)), H5_SUPERBLOCK_NEW);
+	ck_assert(h5_file_is_plain(h5_file_set_root(set)));
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* Old families do not say that they are: their sizes do, and their superblock. */
+START_TEST(an_old_family)
+{
+	uint8_t whole[WHOLE], got[WHOLE];
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *file;
+	char path[200];
+
+	h5_file_set_close(set);
+	make_whole(whole, WHOLE);
+	write_bytes("p0", whole, 160);
+	write_bytes("p1", whole + 160, 160);
+	write_bytes("p2", whole + 320, 80);
+	snprintf(path, sizeof path, "%s/p0", folder);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	file = h5_file_set_root(set);
+	SUCCEEDS(h5_file_read(file, 0, got, WHOLE));
+	ck_assert_mem_eq(got, whole, WHOLE);
+	ck_assert_int_eq(h5_file_can_change(file), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a family whose files do not say so"));
+	ck_assert(!h5_file_is_plain(file));
+	h5_file_set_close(set);
+	/* Of other sizes it is one file, which was cut off. */
+	write_bytes("p1", whole + 160, 159);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	ck_assert_uint_eq(h5_file_size(h5_file_set_root(set)), 160);
+	h5_file_set_close(set);
+	/* Unless the user says so. */
+	write_bytes("p1", whole + 160, 160);
+	snprintf(path, sizeof path, "%s/p%%d", folder);
+	SUCCEEDS(h5_open_file(path, &usual, &set, NULL));
+	SUCCEEDS(h5_file_read(h5_file_set_root(set), 0, got, WHOLE));
+	ck_assert_mem_eq(got, whole, WHOLE);
+	h5_file_set_close(set);
+}
+END_TEST
+
 /* A request may work longer if there is more to read. */
 START_TEST(work)
 {
@@ -384,4 +518,4 @@ START_TEST(changes_of_others)
 END_TEST
 
 UNIT_MAIN("file_set", names_of_files, names_of_no_file, many_files, raw_files, revisions_of_a_file,
-	  many_revisions, work, changes_of_others)
+	  many_revisions, a_file_in_subfiles, an_old_family, work, changes_of_others)
