@@ -5,6 +5,7 @@
 #include "store/btree1.h"
 #include "store/file.h"
 #include "store/file_private.h"
+#include "store/free_sections.h"
 #include "store/statistics.h"
 #include "store/want.h"
 #include "unit.h"
@@ -506,6 +507,81 @@ START_TEST(some_children_of_a_node)
 }
 END_TEST
 
+/* ---- free space ---- */
+
+enum { MANAGER = 1000, LIST = 2000 };
+
+/* A manager of two sections, which is of a file or a heap; without a list if `list` is H5_UNDEF. */
+static void put_manager(uint8_t client, uint64_t list)
+{
+	const struct h5_free_section sections[] = {{5000, 16}, {6000, 32}};
+	struct h5_free_space_header header = {.client = client,
+					      .total = 48,
+					      .sections = 2,
+					      .serialized = 2,
+					      .address_bits = 32,
+					      .section_max = 1 << 20,
+					      .list = list};
+	struct h5_writer w = h5_writer_init(source.bytes + 512 + MANAGER, 200, 8, 8);
+
+	header.list_size = header.list_room = h5_free_space_list_size(&header, sections, 8);
+	ck_assert_int_eq(h5_free_space_header_encode(&w, &header), 0);
+	w = h5_writer_init(source.bytes + 512 + LIST, header.list_size, 8, 8);
+	ck_assert_int_eq(h5_free_space_list_encode(&w, &header, MANAGER, sections, H5_SECTION_SIMPLE), 0);
+}
+
+struct visits {
+	unsigned count, until; /* the visit of this number, from 1, ends it */
+	struct h5_free_section sections[4];
+	unsigned managers[4];
+};
+
+static int visit(void *arg, unsigned manager, const struct h5_free_section *section)
+{
+	struct visits *v = arg;
+
+	ck_assert_uint_lt(v->count, 4);
+	v->managers[v->count] = manager;
+	v->sections[v->count++] = *section;
+	return v->count == v->until ? 7 : 0;
+}
+
+START_TEST(free_sections)
+{
+	struct h5_file_space_info info = {.count = 3, .managers = {H5_UNDEF, MANAGER, MANAGER, MANAGER}};
+	struct visits v = {0};
+	struct h5_file *file;
+
+	begin();
+	file = open_at(512);
+	put_manager(H5_FREE_SPACE_FILE, LIST);
+	ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), 0);
+	ck_assert_uint_eq(v.count, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_eq(v.managers[i], 1 + i / 2);
+		ck_assert_uint_eq(v.sections[i].offset, i % 2 ? 6000 : 5000);
+		ck_assert_uint_eq(v.sections[i].size, i % 2 ? 32 : 16);
+	}
+	for (unsigned until = 1; until < 4; until++) {
+		v = (struct visits){.until = until};
+		ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), 7);
+		ck_assert_uint_eq(v.count, until);
+	}
+	v = (struct visits){0};
+	source.bytes[512 + LIST + 30] ^= 1;
+	ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), -EUCLEAN);
+	put_manager(H5_FREE_SPACE_HEAP, LIST);
+	ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "it is none of a file"));
+	put_manager(H5_FREE_SPACE_FILE, H5_UNDEF);
+	ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), 0);
+	source.bytes[512 + MANAGER] ^= 1;
+	ck_assert_int_eq(h5_free_sections_each(file, &info, visit, &v), -EUCLEAN);
+	ck_assert_uint_eq(v.count, 0);
+	h5_file_close(file);
+}
+END_TEST
+
 /* ---- changes ---- */
 
 /* The times of a change are those of the file system, which may be a little late. */
@@ -669,5 +745,5 @@ START_TEST(ends)
 END_TEST
 
 UNIT_MAIN("file", places_of_superblocks, bases_that_moved, what_is_no_file, reads, files_that_grow,
-	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, changes_of_others, what_a_file_is,
-	  ends)
+	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, free_sections, changes_of_others,
+	  what_a_file_is, ends)
