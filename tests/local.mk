@@ -47,6 +47,7 @@ UNIT_TESTS = \
 	tests/unit/check_family_open \
 	tests/unit/check_fetcher \
 	tests/unit/check_fixed_array_write \
+	tests/unit/check_free_managers \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_grants \
 	tests/unit/check_group \
@@ -214,6 +215,7 @@ tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_mo
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
 tests_unit_check_open_write_SOURCES = tests/unit/check_open_write.c $(scratch)
+tests_unit_check_free_managers_SOURCES = tests/unit/check_free_managers.c $(crash_image) $(scratch)
 tests_unit_check_record_SOURCES = tests/unit/check_record.c $(crash_image) $(scratch)
 tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene) $(fault_alloc)
 tests_unit_check_recovery_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

@@ -1,0 +1,233 @@
+/* Files that keep track of their free space: what h5fs finds, uses and gives up stands in the managers that
+ * it writes, each byte once, and nothing else does. */
+#include "base/extents.h"
+#include "change/transaction.h"
+#include "crash_image.h"
+#include "format/free_space.h"
+#include "scratch.h"
+#include "store/extension.h"
+#include "store/free_sections.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { KEPT = 16, FOR_METADATA = 4096 };
+
+/* What a file states. */
+struct stated {
+	struct h5_file_space_info info;
+	struct h5_extents sections, managers; /* free space; space of the managers themselves */
+	unsigned count;
+	bool ours; /* that h5fs has written */
+};
+
+static struct scratch scratch;
+
+static void add(struct h5_extents *set, uint64_t address, uint64_t n)
+{
+	ck_assert(!h5_extents_touches(set, address, n));
+	SUCCEEDS(h5_extents_add(set, address, n));
+}
+
+static int note_section(void *arg, unsigned manager, const struct h5_free_section *section)
+{
+	struct stated *stated = arg;
+
+	/* Without pages the size decides. */
+	if (stated->ours && !stated->info.page_size)
+		ck_assert_uint_eq(manager,
+				  section->size > FOR_METADATA ? H5_MANAGER_RAW : H5_MANAGER_METADATA);
+	ck_assert_uint_ge(section->size, stated->info.threshold);
+	add(&stated->sections, section->offset, section->size);
+	stated->count++;
+	return 0;
+}
+
+/* Of the file as it is on the medium. */
+static void read_managers(struct stated *stated, bool ours)
+{
+	memset(stated, 0, sizeof *stated);
+	stated->ours = ours;
+	scratch.options.writable = false;
+	scratch_open(&scratch);
+	SUCCEEDS(h5_extension_file_space(scratch.file, &stated->info));
+	ck_assert(stated->info.persist);
+	SUCCEEDS(h5_free_sections_each(scratch.file, &stated->info, note_section, stated));
+	for (unsigned i = 0; i < H5_FREE_SPACE_MANAGERS; i++) {
+		struct h5_free_space_header header;
+
+		if (stated->info.managers[i] == H5_UNDEF)
+			continue;
+		SUCCEEDS(h5_free_manager_header(scratch.file, stated->info.managers[i], &header));
+		add(&stated->managers, stated->info.managers[i], h5_free_space_header_size(8, 8));
+		add(&stated->managers, header.list, header.list_room);
+		ck_assert_uint_le(header.list_size, header.list_room);
+		ck_assert_uint_gt(header.sections, 0);
+	}
+	h5_extents_each(e, &stated->managers)
+		ck_assert(!h5_extents_touches(&stated->sections, e->address, e->size));
+	scratch_close(&scratch);
+	scratch.options.writable = true;
+}
+
+static void stated_release(struct stated *stated)
+{
+	h5_extents_release(&stated->sections);
+	h5_extents_release(&stated->managers);
+}
+
+static void check_same(const struct h5_extents *found, const struct h5_extents *expected)
+{
+	h5_extents_each(e, expected)
+		ck_assert_msg(h5_extents_covers(found, e->address, e->size), "%ju, %ju bytes are not there",
+			      (uintmax_t)e->address, (uintmax_t)e->size);
+	h5_extents_each(e, found)
+		ck_assert_msg(h5_extents_covers(expected, e->address, e->size), "%ju, %ju bytes are there",
+			      (uintmax_t)e->address, (uintmax_t)e->size);
+}
+
+static uint64_t write_raw(uint64_t n)
+{
+	uint8_t *bytes = calloc(1, n);
+	uint64_t at;
+
+	ck_assert_ptr_nonnull(bytes);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, n, &at));
+	SUCCEEDS(h5_tx_write(scratch.file, at, bytes, n));
+	free(bytes);
+	return at;
+}
+
+static void take(struct h5_extents *set, uint64_t address, uint64_t n)
+{
+	SUCCEEDS(h5_extents_remove(set, address, n));
+}
+
+/* What is given up is free, with what was free before and with the space of the managers before. */
+START_TEST(what_is_free_is_stated)
+{
+	static const char *const files[] = {"crash_persist.h5", "crash_persist_user.h5"};
+	static const uint64_t sizes[] = {1, 8, 100, 4095, 4096, 4097, 20000};
+	enum { SIZES = sizeof sizes / sizeof *sizes };
+	struct h5_extents expected = {0};
+	uint64_t at[SIZES];
+	struct stated s;
+
+	scratch_init(&scratch, files[_i]);
+	read_managers(&s, false);
+	h5_extents_each(e, &s.sections) add(&expected, e->address, e->size);
+	h5_extents_each(e, &s.managers) add(&expected, e->address, e->size);
+	stated_release(&s);
+	scratch_open(&scratch);
+	for (unsigned i = 0; i < SIZES; i++) {
+		at[i] = write_raw(sizes[i]);
+		take(&expected, at[i], sizes[i]);
+		take(&expected, write_raw(KEPT), KEPT); /* so that the pieces lie apart */
+	}
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	for (unsigned i = 0; i < SIZES; i++) {
+		h5_tx_free(scratch.file, at[i], sizes[i]);
+		add(&expected, at[i], sizes[i]);
+	}
+	take(&expected, write_raw(KEPT), KEPT);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	for (int again = 0; again < 3; again++) {
+		struct crash_image before = {0}, after = {0};
+
+		read_managers(&s, true);
+		h5_extents_each(e, &s.managers) take(&expected, e->address, e->size);
+		check_same(&s.sections, &expected);
+		ck_assert_uint_ge(s.count, 2);
+		/* A mount that changes nothing leaves all as it is. */
+		crash_image_load(&before, scratch.path);
+		scratch_open(&scratch);
+		if (again == 1) {
+			h5_extents_each(e, &s.managers) add(&expected, e->address, e->size);
+			take(&expected, write_raw(KEPT), KEPT);
+			SUCCEEDS(h5_tx_commit(scratch.file));
+		}
+		scratch_close(&scratch);
+		crash_image_load(&after, scratch.path);
+		ck_assert(again == 1 ||
+			  (before.size == after.size && !memcmp(before.data, after.data, before.size)));
+		free(before.data);
+		free(after.data);
+		stated_release(&s);
+	}
+	scratch_judge("h5dump -H '%s' > /dev/null", scratch.path);
+	h5_extents_release(&expected);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* The first commit takes the managers away, and states the end that the file has then, before a kill. */
+START_TEST(meanwhile_there_are_none)
+{
+	static const char *const files[] = {"crash_persist.h5", "crash_persist_user.h5",
+					    "crash_persist_paged.h5"};
+	struct crash_image image = {0};
+	struct stated s;
+
+	scratch_init(&scratch, files[_i]);
+	read_managers(&s, false);
+	ck_assert_uint_gt(s.count, 0);
+	stated_release(&s);
+	scratch_open(&scratch);
+	write_raw(50000);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	crash_image_load(&image, scratch.path);
+	scratch_close(&scratch);
+	crash_image_save(&image, scratch.path);
+	free(image.data);
+	read_managers(&s, true);
+	ck_assert_uint_eq(s.count, 0);
+	for (unsigned i = 0; i < H5_FREE_SPACE_MANAGERS; i++)
+		ck_assert_uint_eq(s.info.managers[i], H5_UNDEF);
+	stated_release(&s);
+	scratch_judge("h5dump -H '%s' > /dev/null", scratch.path);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* If the managers cannot be written at the end, the file is sound, and gets them at the end of the next
+ * mount. */
+START_TEST(each_call_can_fail)
+{
+	unsigned long n = 1;
+
+	for (bool fired = true; fired; n++) {
+		struct fault_io fault = {.error = -EIO};
+		struct stated s;
+		uint64_t at;
+
+		scratch_init(&scratch, "crash_persist.h5");
+		scratch_wrap(&scratch, &fault);
+		scratch_open(&scratch);
+		write_raw(100);
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		fault_io_arm(&fault, n);
+		scratch_close(&scratch);
+		fired = fault_io_disarm(&fault);
+		/* A journal that is left heals it. */
+		scratch_wrap(&scratch, NULL);
+		scratch_open(&scratch);
+		at = write_raw(5000);
+		write_raw(8);
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		h5_tx_free(scratch.file, at, 5000);
+		write_raw(8);
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		scratch_close(&scratch);
+		read_managers(&s, true);
+		ck_assert_uint_gt(s.count, 0);
+		stated_release(&s);
+		scratch_release(&scratch);
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_gt(n, 8);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("free_managers", {what_is_free_is_stated, 2}, {meanwhile_there_are_none, 3},
+		{each_call_can_fail, 1})
