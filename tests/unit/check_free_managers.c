@@ -107,7 +107,8 @@ static void take(struct h5_extents *set, uint64_t address, uint64_t n)
 START_TEST(what_is_free_is_stated)
 {
 	static const char *const files[] = {"crash_persist.h5", "crash_persist_user.h5"};
-	static const uint64_t sizes[] = {1, 8, 100, 4095, 4096, 4097, 20000};
+	/* The first ones that are large enough hold the managers. */
+	static const uint64_t sizes[] = {1, 8, 100, 1000, 1000, 1000, 4095, 4096, 4097, 20000};
 	enum { SIZES = sizeof sizes / sizeof *sizes };
 	struct h5_extents expected = {0};
 	uint64_t at[SIZES];
@@ -120,14 +121,13 @@ START_TEST(what_is_free_is_stated)
 	stated_release(&s);
 	scratch_open(&scratch);
 	for (unsigned i = 0; i < SIZES; i++) {
-		at[i] = write_raw(sizes[i]);
-		take(&expected, at[i], sizes[i]);
-		take(&expected, write_raw(KEPT), KEPT); /* so that the pieces lie apart */
+		at[i] = write_raw(KEPT + sizes[i] + KEPT); /* what is kept keeps them apart */
+		take(&expected, at[i], KEPT + sizes[i] + KEPT);
 	}
 	SUCCEEDS(h5_tx_commit(scratch.file));
 	for (unsigned i = 0; i < SIZES; i++) {
-		h5_tx_free(scratch.file, at[i], sizes[i]);
-		add(&expected, at[i], sizes[i]);
+		h5_tx_free(scratch.file, at[i] + KEPT, sizes[i]);
+		add(&expected, at[i] + KEPT, sizes[i]);
 	}
 	take(&expected, write_raw(KEPT), KEPT);
 	SUCCEEDS(h5_tx_commit(scratch.file));
