@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the command line takes and refuses, word for word: names, numbers, sizes, words, lists; what follows from them."""
 import fcntl
+import json
 import os
 import re
 import signal
@@ -181,6 +182,16 @@ class Values(Case):
             for command in "--recover", "--reclaim":
                 self.assertEqual(self.h5fs(command, "-o", wait, "x.h5")[0], 5, command)
         self.assertEqual(self.h5fs("--reclaim", "-o", "swmr", "x.h5")[0], 0)
+
+
+class Caches(Case):
+    def test_budgets(self):
+        """By default a part of the memory, within bounds, and a quarter of that."""
+        usual = min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32 + (64 << 20), 640 << 20)
+        for options, chunks, index in ((None, usual, usual // 4), ("cache=3M", 3 << 20, usual // 4), ("index_cache=5K", usual, 5 << 10), ("cache=0,index_cache=0", 0, 0)):
+            with self.subTest(options), Mount(self.path, options=options) as m:
+                stats = json.loads(os.getxattr(m.path, "h5fs.stats"))
+                self.assertEqual((stats["chunk_cache"]["limit"], stats["index_cache"]["limit"]), (chunks, index))
 
 
 class Help(Case):
