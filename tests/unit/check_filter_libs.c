@@ -618,8 +618,47 @@ START_TEST(reasons_are_told)
 }
 END_TEST
 
+/* The header is coded like all else, so a byte of it that is changed changes the number there and those
+ * behind it, such as the arithmetic by which floats were predicted. */
+START_TEST(fpzip_arithmetic_is_checked)
+{
+	enum { FPZIP = 32014, BYTES = 10 };
+	unsigned arithmetics = 0, others = 0;
+	FILE *list = samples_open(listing);
+	struct sample s;
+
+	while (sample_next(list, &s)) {
+		for (unsigned i = 0; s.id == FPZIP && !arithmetics && i < 256 * BYTES; i++) {
+			struct h5_filter_buf buf;
+			uint8_t before = s.in.data[i / 256];
+
+			s.in.data[i / 256] = (uint8_t)i;
+			if (decode(s.id, s.values, s.count, s.in.data, s.in.size, s.out.size, &buf) ==
+			    -ENOTSUP) {
+				const char *text = h5_error_last()->text;
+				unsigned version, arithmetic;
+
+				ck_assert_int_eq(sscanf(text, "fpzip: version %x, arithmetic %u", &version,
+							&arithmetic),
+						 2);
+				arithmetics += version == 0x110 && arithmetic != 1;
+				others += version == 0x110 && arithmetic == 1;
+			}
+			h5_filter_buf_release(&buf);
+			s.in.data[i / 256] = before;
+		}
+		sample_release(&s);
+	}
+	fclose(list);
+	if (h5_filter_find(FPZIP)->decode) {
+		ck_assert_uint_gt(arithmetics, 0);
+		ck_assert_uint_eq(others, 0);
+	}
+}
+END_TEST
+
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
 	  bitshuffle_transposes, vbz_numbers, blosc2_frames_are_checked, szip_parameters_are_checked,
 	  zfp_headers_are_checked, zfp_reads_no_further, streams_are_checked, images_are_checked,
-	  zstd_frames_take_the_memory_that_they_need, reasons_are_told)
+	  zstd_frames_take_the_memory_that_they_need, reasons_are_told, fpzip_arithmetic_is_checked)
