@@ -623,6 +623,59 @@ START_TEST(scaleoffset_limits)
 }
 END_TEST
 
+START_TEST(buffers_grow_by_halves)
+{
+	struct h5_filter_buf buf = {0};
+	uint8_t *data;
+
+	ck_assert_int_eq(h5_filter_buf_reserve(&buf, 0), 0);
+	ck_assert(buf.data && buf.capacity == 1 && !buf.size);
+	ck_assert_int_eq(h5_filter_buf_copy(&buf, (const uint8_t *)"0123456789", 10), 0);
+	ck_assert(buf.capacity == 10 && buf.size == 10);
+	data = buf.data;
+	ck_assert_int_eq(h5_filter_buf_reserve(&buf, 10), 0);
+	ck_assert_int_eq(h5_filter_buf_grow(&buf, 0), 0);
+	ck_assert(buf.data == data && buf.capacity == 10);
+	ck_assert_int_eq(h5_filter_buf_grow(&buf, 1), 0);
+	ck_assert(buf.capacity == 10 + 5 + 1 && buf.size == 10 && !memcmp(buf.data, "0123456789", 10));
+	ck_assert_int_eq(h5_filter_buf_grow(&buf, 6), 0);
+	ck_assert_uint_eq(buf.capacity, 16);
+	ck_assert_int_eq(h5_filter_buf_grow(&buf, 7), 0);
+	ck_assert(buf.capacity == 10 + 5 + 7 && !memcmp(buf.data, "0123456789", 10));
+	ck_assert_int_eq(h5_filter_buf_copy(&buf, (const uint8_t *)"ab", 2), 0);
+	ck_assert(buf.capacity == 22 && buf.size == 2 && !memcmp(buf.data, "ab", 2));
+	ck_assert_int_eq(h5_filter_buf_copy(&buf, (const uint8_t *)"", 0), 0);
+	ck_assert(buf.capacity == 22 && !buf.size);
+	ck_assert_int_eq(h5_filter_buf_reserve(&buf, 23), 0);
+	ck_assert_uint_eq(buf.capacity, 23);
+	h5_filter_buf_release(&buf);
+	ck_assert(!buf.data && !buf.capacity && !buf.size);
+	ck_assert_int_eq(h5_filter_buf_reserve(&buf, SIZE_MAX / 2), -ENOMEM);
+	ck_assert_ptr_null(buf.data);
+}
+END_TEST
+
+START_TEST(elements_are_swapped)
+{
+	static const struct {
+		size_t size, each;
+		const char *big;
+	} cases[] = {{9, 1, "123456789"}, {9, 2, "214365879"}, {9, 4, "432187659"}, {8, 8, "87654321"},
+		     {9, 8, "876543219"}, {7, 8, "1234567"},   {6, 3, "321654"},    {0, 4, ""}};
+	const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint8_t data[] = "123456789";
+
+		h5_filter_to_order(data, cases[i].size, cases[i].each, is_big_endian);
+		ck_assert_mem_eq(data, "123456789", 9);
+		h5_filter_to_order(data, cases[i].size, cases[i].each, !is_big_endian);
+		ck_assert_msg(!memcmp(data, cases[i].big, cases[i].size), "%zu", i);
+		ck_assert_mem_eq(data + cases[i].size, "123456789" + cases[i].size, 9 - cases[i].size);
+	}
+}
+END_TEST
+
 UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chunks_of_libhdf5_are_decoded,
 	  output_stops_at_the_limit, truncated_chunks_are_seen, damaged_chunks_do_no_harm,
 	  deflate_bombs_stop_and_trailing_bytes_pass, zlib_streams_are_checked, zlib_headers_are_checked,
@@ -631,4 +684,5 @@ UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chun
 	  shuffle_takes_elements_of_all_sizes, any_part_of_a_shuffle_can_be_undone,
 	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
 	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked, nbit_types_nest_64_deep,
-	  nbit_ends_when_nobody_waits, nbit_limits, scaleoffset_limits)
+	  nbit_ends_when_nobody_waits, nbit_limits, scaleoffset_limits, buffers_grow_by_halves,
+	  elements_are_swapped)
