@@ -8,7 +8,7 @@ import subprocess
 
 import h5py
 
-from mountlib import H5FS, Mount, MountCase, main, mounted, read
+from mountlib import H5FS, Mount, MountCase, main, mounted, own_children, read
 
 SOON = 60
 NO_LEAKS = {"ASAN_OPTIONS": "detect_leaks=0"}  # which is not possible in a traced process
@@ -101,6 +101,44 @@ class Begin(Case):
                 self.assertEqual(read(m.at("d")), (1).to_bytes(8, "little"))
                 self.assertEqual(m.said(), said)
             self.assertIn(b"(INJECTED)", read(self.trace))
+
+
+class Unmounter(Case):
+    """The process that unmounts for a daemon that has died; and signals to both."""
+
+    def test_it_is_apart(self):
+        """Ctrl-C does not reach it; it has a name, and none of the daemon's memory of signals."""
+        for arguments in (), ("-f",):
+            with self.subTest(arguments), Mount(self.path, *arguments, options="rw") as m:
+                pid, = own_children(m.daemon)
+                self.assertEqual(os.getsid(pid), pid)
+                self.assertEqual(read(f"/proc/{pid}/comm"), b"h5fs-unmounter\n")
+                status = dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").decode().splitlines() if ":\t" in line)
+                ignored, blocked, caught = (int(status[name], 16) for name in ("SigIgn", "SigBlk", "SigCgt"))
+                self.assertEqual(blocked, 0)
+                self.assertTrue(ignored >> signal.SIGUSR1 - 1 & 1)
+                for number in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+                    self.assertTrue(caught >> number - 1 & 1, number)
+                os.kill(pid, signal.SIGUSR1)
+                m.kill()
+
+    def test_signals_of_the_daemon(self):
+        """That of statistics is waited for; two would end it, whose calls shall fail instead."""
+        for options in "ro", "rw":
+            with self.subTest(options), Mount(self.path, "--block-signal=WINCH,USR2", "--ignore-signal=USR1,CHLD", H5FS, program="env", options=options) as m:
+                status = dict(line.split(":\t", 1) for line in read(f"/proc/{m.daemon}/status").decode().splitlines() if ":\t" in line)
+                ignored, blocked = ({number for number in signal.Signals if int(status[name], 16) >> number - 1 & 1} for name in ("SigIgn", "SigBlk"))
+                self.assertEqual(ignored, {signal.SIGPIPE, signal.SIGXFSZ})
+                self.assertEqual(blocked - {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}, {signal.SIGUSR1})
+                self.assertEqual(len(blocked), 1 if options == "ro" else 4)
+
+    def test_it_ends_with_the_daemon(self):
+        for options in "ro", "rw":
+            with self.subTest(options), Mount(self.path, options=options) as m:
+                pid, = own_children(m.daemon)
+                m.unmount()
+                self.assertEqual(m.wait(), 0)
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
 
 class Requests(Case):
