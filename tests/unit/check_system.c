@@ -207,8 +207,13 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	ck_assert_str_eq(path, "/proc/self/mountinfo");
 	ck_assert_int_eq(*mode, 'r');
-	if (mounts)
-		return fmemopen((void *)(uintptr_t)mounts, strlen(mounts), "r");
+	if (mounts) {
+		FILE *f = tmpfile(); /* with a descriptor, which must be closed */
+
+		fputs(mounts, f);
+		rewind(f);
+		return f;
+	}
 	errno = EMFILE;
 	return NULL;
 }
@@ -245,6 +250,7 @@ START_TEST(the_top_mount_is_found)
 		     {"/c", "fuse.h5fs", 1, 40, 35},
 		     {"/untyped", "", 0, 45, 37},
 		     {"/long", "012345678901234567890123456789012345678901234567890123456789012", 0, 46, 38}};
+	const unsigned before = unit_descriptors();
 	struct h5_mounted top;
 	char type[H5_MOUNTINFO_TYPE];
 
@@ -258,6 +264,7 @@ START_TEST(the_top_mount_is_found)
 	}
 	ck_assert_int_eq(h5_mountinfo_top("/none", &top, type), -ENOENT);
 	ck_assert_int_eq(h5_mountinfo_top("/with\\040blank", &top, type), -ENOENT);
+	ck_assert_uint_eq(unit_descriptors(), before);
 	mounts = NULL;
 	ck_assert_int_eq(h5_mountinfo_top("/", &top, type), -EMFILE);
 }
@@ -271,6 +278,8 @@ START_TEST(the_first_place_of_a_mount_is_found)
 	} cases[] = {{0, 40, "/a"}, {1, 40, "/c"}, {0, 41, "/with blank"},
 		     {8, 1, "/"},   {8, 40, NULL}, {0, 1, NULL}};
 
+	const unsigned before = unit_descriptors();
+
 	mounts = some;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct h5_mounted mounted = {.major = cases[i].major, .minor = cases[i].minor};
@@ -281,6 +290,7 @@ START_TEST(the_first_place_of_a_mount_is_found)
 			ck_assert_str_eq(place, cases[i].place);
 		free(place);
 	}
+	ck_assert_uint_eq(unit_descriptors(), before);
 	mounts = NULL;
 	ck_assert_ptr_null(h5_mountinfo_place(&(struct h5_mounted){.major = 8, .minor = 1}));
 }
