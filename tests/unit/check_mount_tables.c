@@ -86,6 +86,67 @@ START_TEST(times_go_on)
 }
 END_TEST
 
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* What a request changes: m the contents, c something else, - nothing. */
+START_TEST(times_of_what_has_changed)
+{
+	static const char *const paths[] = {"", "group", "data", "fixed"};
+	static const struct {
+		struct request request;
+		const char *changed; /* of the paths */
+	} steps[] = {
+		{{"set", "data", "user.number", "6", .error = 0}, "--c-"},
+		{{"remove", "data", "user.text", .error = 0}, "--c-"},
+		{{"set", "data", "h5fs.type.number", "<i8", .error = 0}, "--c-"},
+		{{"open", "data", .flags = O_WRONLY, .value = "abcd"}, "--m-"},
+		{{"truncate", "data", .size = 8}, "--m-"},
+		{{"open", "data", .flags = O_RDONLY}, "----"},
+		{{"open", "fixed", .flags = O_WRONLY | O_TRUNC, .value = "abcdabcdabcdabcdabcdabcd"}, "---m"},
+		{{"set", "data", "h5fs.shape", "3", .error = 0}, "--m-"},
+		{{"mkdir", "group/x", .error = 0}, "-m--"},
+		{{"rmdir", "group/x", .error = 0}, "-m--"},
+		{{"mknod", "x", .error = 0}, "m---"},
+		{{"unlink", "x", .error = 0}, "m---"},
+		{{"symlink", "group/x", "y", .error = 0}, "-m--"},
+		{{"unlink", "group/x", .error = 0}, "-m--"},
+		{{"link", "group/x", "data", .error = 0}, "-mc-"},
+		{{"unlink", "group/x", .error = 0}, "-mc-"},
+		{{"link", "group/x", "fixed", .error = 0}, "-m-c"},
+		{{"rename", "group/x", "x", .error = 0}, "mm-c"},
+		{{"rename", "x", "y", .error = 0}, "m--c"},
+		{{"rename", "y", "data", .flags = EXCHANGE}, "m-cc"},
+		{{"rename", "y", "data", .flags = EXCHANGE}, "m-cc"},
+		{{"rename", "soft", "group/soft", .error = 0}, "mm--"},
+	};
+	const time_t later = 4102444800;
+
+	scene.vfs->changed = (struct timespec){later, 0};
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		const struct timespec before = scene.vfs->changed;
+		char changed[5] = "----";
+
+		ck_assert_int_eq(request_ask(&steps[i].request), 0);
+		for (unsigned j = 0; j < 4; j++) {
+			struct h5_node *node = request_find(paths[j]);
+			struct stat st;
+
+			SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+			if (is_later(&st.st_ctim, &before))
+				changed[j] = is_later(&st.st_mtim, &before) ? 'm' : 'c';
+			else
+				ck_assert(!is_later(&st.st_mtim, &before));
+			request_forget(node);
+		}
+		ck_assert_msg(!strcmp(changed, steps[i].changed), "%zu: %s %s: %s, not %s", i,
+			      steps[i].request.what, steps[i].request.path, changed, steps[i].changed);
+	}
+}
+END_TEST
+
 static struct h5_changed changed_at(time_t seconds)
 {
 	return (struct h5_changed){{seconds, 1}, {seconds, 2}};
@@ -820,9 +881,9 @@ START_TEST(blocks)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_that_are_kept, lives,
-		 numbers_that_are_remembered, names_that_are_noted, sizes_that_grow,
-		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
+UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_of_what_has_changed,
+		 times_that_are_kept, lives, numbers_that_are_remembered, names_that_are_noted,
+		 sizes_that_grow, a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
 		 two_new_files_at_one_address, chunks_of_plain_files, new_contents, mapped_pages_and_holes,
 		 files_that_are_there, an_object_of_no_kind, the_longest_list, modes_and_sizes,
 		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
