@@ -81,6 +81,7 @@ UNIT_TESTS = \
 	tests/unit/check_members \
 	tests/unit/check_memory \
 	tests/unit/check_message_encode \
+	tests/unit/check_mount_answers \
 	tests/unit/check_mount_tables \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
@@ -111,6 +112,7 @@ UNIT_TESTS = \
 	tests/unit/check_remote_link \
 	tests/unit/check_remote_plan \
 	tests/unit/check_replacement \
+	tests/unit/check_request_effects \
 	tests/unit/check_request_faults \
 	tests/unit/check_requests \
 	tests/unit/check_room \
@@ -298,8 +300,12 @@ request_scene = tests/lib/request_scene.c tests/lib/request_scene.h tests/lib/fa
 	tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_requests_SOURCES = tests/unit/check_requests.c $(request_scene)
 tests_unit_check_requests_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_request_effects_SOURCES = tests/unit/check_request_effects.c $(request_scene)
+tests_unit_check_request_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_request_faults_SOURCES = tests/unit/check_request_faults.c $(request_scene)
 tests_unit_check_request_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_mount_answers_SOURCES = tests/unit/check_mount_answers.c $(request_scene)
+tests_unit_check_mount_answers_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_mount_tables_SOURCES = tests/unit/check_mount_tables.c $(request_scene)
 tests_unit_check_mount_tables_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)

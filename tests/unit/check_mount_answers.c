@@ -1,0 +1,453 @@
+/* What a mount answers: contents that are being written, lists of names and of attributes, what stat() tells.
+ */
+#include "base/error.h"
+#include "change/object_header_create.h"
+#include "object/group_write.h"
+#include "request_scene.h"
+#include "vfs/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static struct h5_handle *open_at(const char *path, int flags)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_handle *handle;
+
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, flags, &handle));
+	request_forget(node);
+	return handle;
+}
+
+static size_t get(const char *path, const char *name, char value[64])
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf buf;
+	size_t n;
+
+	h5_buf_init(&buf, 64);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &buf));
+	n = buf.size;
+	memcpy(value, buf.data, n);
+	value[n] = 0;
+	h5_buf_release(&buf);
+	request_forget(node);
+	return n;
+}
+
+/* ---- open files ---- */
+
+static void write_at(struct h5_handle *handle, uint64_t offset, const char *text, enum h5_write_where where)
+{
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_write(handle, offset, text, strlen(text), where, &written, &stale));
+	ck_assert_uint_eq(written, strlen(text));
+}
+
+static void check_read(struct h5_handle *handle, const char *expected)
+{
+	char bytes[64];
+	size_t got;
+
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_uint_eq(got, strlen(expected));
+	ck_assert(!memcmp(bytes, expected, got));
+}
+
+static void check_seek(struct h5_handle *handle, uint64_t offset, bool hole, int rc, uint64_t expected)
+{
+	uint64_t found;
+
+	ck_assert_int_eq(h5_vfs_seek(handle, offset, hole, &found), rc);
+	if (!rc)
+		ck_assert_uint_eq(found, expected);
+}
+
+/* A dataset that keeps its size gets new contents, which are whole when it is closed. Bytes of mapped pages
+ * are only those that the file has. */
+START_TEST(new_contents)
+{
+	struct h5_handle *handle = open_at("fixed", O_RDWR | O_TRUNC);
+
+	write_at(handle, 0, "12345678", H5_WRITE_INSIDE);
+	check_read(handle, "");
+	write_at(handle, 0, "abcdefgh", H5_WRITE_AT);
+	write_at(handle, 4, "ABCDEFGH", H5_WRITE_INSIDE);
+	write_at(handle, 8, "ABCDEFGH", H5_WRITE_INSIDE);
+	check_read(handle, "abcdABCD");
+	write_at(handle, 1, "ijkl", H5_WRITE_APPEND);
+	check_read(handle, "abcdABCDijkl");
+	write_at(handle, 6, "xy", H5_WRITE_INSIDE);
+	check_read(handle, "abcdABxyijkl");
+	check_seek(handle, 3, false, 0, 3);
+	check_seek(handle, 3, true, 0, 12);
+	check_seek(handle, 12, false, -ENXIO, 0);
+	check_seek(handle, 12, true, -ENXIO, 0);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4),
+			 -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_flush(handle), -EINVAL);
+	request_check_bytes("fixed", request_elements, sizeof request_elements);
+	write_at(handle, 12, "mnopqrstuvwx", H5_WRITE_AT);
+	SUCCEEDS(h5_vfs_flush(handle));
+	request_check_bytes("fixed", "abcdABxyijklmnopqrstuvwx", 24);
+	/* From now on it writes what is there. */
+	write_at(handle, 22, "1234", H5_WRITE_INSIDE);
+	write_at(handle, 24, "1234", H5_WRITE_INSIDE);
+	h5_vfs_close_file(handle);
+	request_check_bytes("fixed", "abcdABxyijklmnopqrstuv12", 24);
+}
+END_TEST
+
+START_TEST(mapped_pages_and_holes)
+{
+	const int punches = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct h5_handle *handle = open_at("data", O_RDWR);
+	char expected[24];
+
+	memcpy(expected, request_elements, 24);
+	write_at(handle, 20, "12345678", H5_WRITE_INSIDE);
+	memcpy(expected + 20, "1234", 4);
+	request_check_bytes("data", expected, 24);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE, 0, 4), -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, 0, 0, 4), -EOPNOTSUPP);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 24, 4), 0);
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 23, UINT64_MAX), 0);
+	expected[23] = 0;
+	ck_assert_int_eq(h5_vfs_fallocate(handle, punches, 4, 2), 0);
+	memset(expected + 4, 0, 2);
+	request_check_bytes("data", expected, 24);
+	h5_vfs_close_file(handle);
+}
+END_TEST
+
+/* Without O_EXCL, what another request has made meanwhile is opened. */
+START_TEST(files_that_are_there)
+{
+	static const char *const paths[][2] = {
+		{"", "data"}, {".h5fs/npy", "data.npy"}, {".h5fs/attrs/data", "text"}};
+	const uint64_t before = request_digest();
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct h5_node *directory = request_find(paths[i][0]), *node;
+		struct h5_handle *handle;
+		struct h5_vfs_entry entry;
+		char path[64];
+
+		SUCCEEDS(h5_vfs_create(scene.vfs, directory, paths[i][1], O_WRONLY, &entry, &handle));
+		snprintf(path, sizeof path, "%s%s%s", paths[i][0], i ? "/" : "", paths[i][1]);
+		node = request_find(path);
+		ck_assert_ptr_eq(node, entry.node);
+		ck_assert_ptr_eq(h5_vfs_handle_node(handle), node);
+		request_forget(node);
+		h5_vfs_close_file(handle);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		request_forget(directory);
+	}
+	ck_assert_uint_eq(request_digest(), before);
+}
+END_TEST
+
+/* ---- objects ---- */
+
+/* An object of no kind that is known is damaged; requests that change objects say so. */
+START_TEST(an_object_of_no_kind)
+{
+	const struct h5_new_message comment = {.type = H5_MSG_COMMENT, .body = "odd", .size = 4};
+	struct h5_link link = {.type = H5_LINK_HARD, .name = "odd", .name_size = 3};
+	struct h5_file *file = scene.vfs->file;
+	static const struct request refused[] = {
+		{"set", "odd", "h5fs.shape", "4", .error = -EUCLEAN},
+		{"link", "x", "odd", .error = -EUCLEAN},
+		{"truncate", "odd", .size = 4, .error = -EUCLEAN},
+		{"open", "odd", .flags = O_WRONLY, .error = -EUCLEAN},
+		{"open", "odd", .flags = O_RDONLY, .error = -EUCLEAN},
+	};
+
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file,
+			     h5_header_create(file, &comment, 1, &(struct h5_new_header){0}, &link.address)));
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, h5_file_superblock(file)->root, &link)));
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		ck_assert_msg(request_ask(&refused[i]) == refused[i].error, "%s %s: %s", refused[i].what,
+			      refused[i].path, h5_error_last()->text);
+	ck_assert_int_eq(h5_vfs_check_object(file, h5_file_superblock(file)->root), 0);
+	ck_assert_int_eq(h5_vfs_check_object(file, request_address("data")), 0);
+	ck_assert_int_eq(h5_vfs_check_object(file, 3), -EUCLEAN);
+}
+END_TEST
+
+/* ---- lists of attributes ---- */
+
+static size_t list(const char *path)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf names;
+	size_t n;
+
+	h5_buf_init(&names, 1 << 17);
+	SUCCEEDS(h5_vfs_listxattr(scene.vfs, node, &names));
+	n = names.size;
+	h5_buf_release(&names);
+	request_forget(node);
+	return n;
+}
+
+/* A list has no more than 65,535 bytes. */
+START_TEST(the_longest_list)
+{
+	struct h5_node *node = request_find("new");
+	char name[300], value[65];
+
+	for (unsigned i = 0; i < 256; i++) {
+		snprintf(name, sizeof name, "user.%03u%0*d", i, i < 255 ? 247 : 246, 0);
+		SUCCEEDS(h5_vfs_setxattr(scene.vfs, node, name, "5", 1, 0));
+	}
+	ck_assert_uint_eq(list("new"), 65535);
+	get("new", "h5fs.unlisted", value);
+	ck_assert_str_eq(value, "0");
+	SUCCEEDS(h5_vfs_setxattr(scene.vfs, node, "user.z", "7", 1, 0));
+	ck_assert_uint_eq(list("new"), 65535);
+	get("new", "h5fs.unlisted", value);
+	ck_assert_str_eq(value, "1");
+	get("new", "user.z", value);
+	ck_assert_str_eq(value, "7");
+	request_forget(node);
+}
+END_TEST
+
+/* ---- what stat() and look-ups tell ---- */
+
+START_TEST(modes_and_sizes)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+		off_t size; /* -1: any */
+		nlink_t links;
+		blkcnt_t blocks;
+	} cases[] = {
+		{"", S_IFDIR | 0705, 10, 1, 0},
+		{"group", S_IFDIR | 0705, 3, 1, 0},
+		{"empty", S_IFDIR | 0705, 0, 1, 0},
+		{"outside", S_IFDIR | 0705, 2, 1, 0},
+		{"group/file", S_IFREG | 0640, 10, 2, 1},
+		{"data", S_IFREG | 0640, 24, 1, 1},
+		{"new", S_IFREG | 0640, 0, 1, 0},
+		{"far", S_IFREG | 0440, 0, 1, 0},
+		{"soft", S_IFLNK | 0777, 10, 1, 0},
+		{".h5fs", S_IFDIR | 0505, 0, 1, 0},
+		{".h5fs/csv", S_IFDIR | 0705, 10, 1, 0},
+		{".h5fs/json", S_IFDIR | 0505, 10, 1, 0},
+		{".h5fs/npy/data.npy", S_IFREG | 0640, 128 + 24, 1, 1},
+		{".h5fs/lines/data", S_IFREG | 0640, 15, 1, 1},
+		{".h5fs/json/data.json", S_IFREG | 0440, -1, 1, -1},
+		{".h5fs/attrs/data/text", S_IFREG | 0640, 5, 1, 1},
+	};
+
+	scene.vfs->options.uid = 1234;
+	scene.vfs->options.gid = 5678;
+	scene.vfs->options.fmask = 0004;
+	scene.vfs->options.dmask = 0070;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_node *node = request_find(cases[i].path);
+		struct stat st;
+
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+		ck_assert_msg(st.st_mode == cases[i].mode, "%s: %o", cases[i].path, st.st_mode);
+		ck_assert_msg(cases[i].size < 0 || st.st_size == cases[i].size, "%s: %jd bytes",
+			      cases[i].path, (intmax_t)st.st_size);
+		ck_assert_msg(st.st_nlink == cases[i].links, "%s: %ju links", cases[i].path,
+			      (uintmax_t)st.st_nlink);
+		ck_assert_msg(cases[i].blocks < 0 || st.st_blocks == cases[i].blocks, "%s: %jd blocks",
+			      cases[i].path, (intmax_t)st.st_blocks);
+		ck_assert(st.st_uid == 1234 && st.st_gid == 5678 && st.st_blksize == 1 << 17);
+		request_forget(node);
+	}
+}
+END_TEST
+
+static struct h5_vfs_entry look_up(const char *directory, const char *name)
+{
+	struct h5_node *parent = request_find(directory);
+	struct h5_vfs_entry entry;
+
+	SUCCEEDS(h5_vfs_lookup(scene.vfs, parent, name, &entry));
+	request_forget(parent);
+	return entry;
+}
+
+/* A size that takes work is found by stat() alone, and known from then on, until something changes. */
+START_TEST(sizes_that_are_known)
+{
+	struct h5_vfs_entry entry = look_up(".h5fs/json", "data.json"), other;
+	struct stat st;
+
+	ck_assert(!entry.size_known);
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, entry.node, &st));
+	other = look_up(".h5fs/json", "data.json");
+	ck_assert(other.size_known);
+	ck_assert_int_eq(other.st.st_size, st.st_size);
+	h5_vfs_forget(scene.vfs, other.node, 1);
+	ASK("set", "fixed", "user.number", "6");
+	other = look_up(".h5fs/json", "data.json");
+	ck_assert(!other.size_known);
+	h5_vfs_forget(scene.vfs, other.node, 1);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	entry = look_up("", "data");
+	ck_assert(entry.size_known && !entry.made);
+	ck_assert_int_eq(entry.st.st_size, 24);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
+/* Which names the kernel must not keep. */
+START_TEST(names_that_pass)
+{
+	static const struct {
+		const char *directory, *name;
+		bool passing;
+	} cases[] = {
+		{"", "data", false},	     {"group", "sub", false}, {"", "soft", true},
+		{".h5fs", "npy", true},	     {"", ".h5fs", true},     {".h5fs/npy", "data.npy", true},
+		{"outside", "below", false},
+	};
+	struct h5_vfs_entry entry;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		entry = look_up(cases[i].directory, cases[i].name);
+		ck_assert_msg(entry.passing == cases[i].passing, "%s", cases[i].name);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	}
+	SUCCEEDS(h5_vfs_mkdir(scene.vfs, scene.vfs->root, "x", &entry));
+	ck_assert(entry.made && !entry.passing);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
+/* ---- directories ---- */
+
+/* The name that comes at the position, and the position after it. False: there are no more. */
+static bool name_at(struct h5_dir *dir, uint64_t *position, char name[256])
+{
+	size_t first;
+
+	SUCCEEDS(h5_vfs_dir_go(dir, *position, &first));
+	if (first == h5_vfs_dir_count(dir))
+		return false;
+	snprintf(name, 256, "%s", h5_vfs_dir_name(dir, first));
+	ck_assert_uint_gt(h5_vfs_dir_next(dir, first), *position);
+	*position = h5_vfs_dir_next(dir, first);
+	return true;
+}
+
+/* A directory with any number of entries has few of them in memory. A position leads to the same entry at any
+ * time. */
+START_TEST(long_directories)
+{
+	enum { PICTURES = 2500, AT_ONCE = 1024 };
+	static uint64_t positions[PICTURES + 1];
+	struct h5_vfs_entry entries[3];
+	char name[256], expected[32];
+	struct h5_node *node;
+	struct h5_dir *dir;
+	size_t got, first;
+
+	ASK("mknod", "stack");
+	ASK("set", "stack", "h5fs.shape", "2500,2,2");
+	node = request_find(".h5fs/png/stack");
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, node, &dir));
+	for (unsigned i = 0; i < PICTURES; i++) {
+		positions[i + 1] = positions[i];
+		ck_assert(name_at(dir, &positions[i + 1], name));
+		snprintf(expected, sizeof expected, "%04u.png", i);
+		ck_assert_str_eq(name, expected);
+		ck_assert_uint_le(h5_vfs_dir_count(dir), AT_ONCE);
+	}
+	ck_assert(!name_at(dir, &positions[PICTURES], name));
+	for (unsigned i = 0; i < PICTURES; i += i % 3 ? 611 : 500) {
+		uint64_t position = positions[PICTURES - 1 - i];
+
+		ck_assert(name_at(dir, &position, name));
+		snprintf(expected, sizeof expected, "%04u.png", PICTURES - 1 - i);
+		ck_assert_str_eq(name, expected);
+		SUCCEEDS(h5_vfs_dir_go(dir, positions[PICTURES - 1 - i], &first));
+		SUCCEEDS(h5_vfs_dir_read(dir, first, 1, true, entries, &got));
+		ck_assert_uint_eq(got, 1);
+		ck_assert(S_ISREG(entries[0].st.st_mode));
+		h5_vfs_forget(scene.vfs, entries[0].node, 1);
+	}
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), AT_ONCE);
+	ck_assert_str_eq(h5_vfs_dir_name(dir, 0), "0000.png");
+	ck_assert_int_eq(h5_vfs_dir_error(dir), 0);
+	h5_vfs_closedir(dir);
+	request_forget(node);
+}
+END_TEST
+
+/* The list of another directory is made once, and again only if names have changed since. */
+START_TEST(lists_that_are_read_again)
+{
+	struct h5_node *group = request_find("group");
+	struct h5_dir *dir;
+	size_t first;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, group, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	ck_assert_uint_eq(h5_vfs_dir_self(dir), group->ino);
+	ck_assert_uint_eq(h5_vfs_dir_parent(dir), scene.vfs->root->ino);
+	SUCCEEDS(h5_vfs_dir_go(dir, 2, &first));
+	ck_assert_uint_eq(first, 2);
+	ck_assert_uint_eq(h5_vfs_dir_next(dir, 2), 3);
+	SUCCEEDS(h5_vfs_dir_go(dir, 3, &first));
+	ck_assert_uint_eq(first, 3);
+	SUCCEEDS(h5_vfs_dir_go(dir, 4, &first));
+	ck_assert_uint_eq(first, 3);
+	ASK("unlink", "group/again");
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 2);
+	ASK("set", "data", "user.number", "6"); /* which is no name */
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 2);
+	h5_vfs_closedir(dir);
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, scene.vfs->root, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_parent(dir), scene.vfs->root->ino);
+	h5_vfs_closedir(dir);
+	request_forget(group);
+}
+END_TEST
+
+/* ---- the file system ---- */
+
+START_TEST(blocks)
+{
+	struct statvfs st, below;
+	struct stat file;
+	int fd;
+
+	ck_assert_int_eq(h5_vfs_statfs(scene.vfs, &st), -EBADF);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	fd = open(scratch_folder(), O_RDONLY | O_DIRECTORY);
+	scene.vfs->options.file_fd = fd;
+	SUCCEEDS(h5_vfs_statfs(scene.vfs, &st));
+	ck_assert_int_eq(fstatvfs(fd, &below), 0);
+	ck_assert_int_eq(stat(scene.path, &file), 0);
+	ck_assert_uint_eq(st.f_bsize, 1 << 17);
+	ck_assert_uint_eq(st.f_frsize, 512);
+	ck_assert_uint_eq(st.f_namemax, 255);
+	ck_assert_uint_eq(st.f_blocks - st.f_bfree, ((uint64_t)file.st_size + 511) / 512);
+	ck_assert(st.f_bfree >= st.f_bavail && st.f_bfree % (below.f_frsize / 512) == 0);
+	close(fd);
+}
+END_TEST
+
+UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, mapped_pages_and_holes,
+		 files_that_are_there, an_object_of_no_kind, the_longest_list, modes_and_sizes,
+		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
