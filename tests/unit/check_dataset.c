@@ -626,6 +626,8 @@ struct findings {
 	uint64_t bytes;
 	char text[240];
 	int read; /* what comes of reading all */
+	int last; /* of reading the last element of the first chunk, and of its last byte as one of a chunk */
+	int last_of_chunk;
 };
 
 static void hear(void *arg, const struct h5_error *error)
@@ -642,6 +644,30 @@ static void chunk_done(void *arg, uint64_t bytes)
 
 	f->done++;
 	f->bytes += bytes;
+}
+
+/* Where the last element of the first chunk is in the dataset. */
+static uint64_t last_of_first(const struct h5_dataset *dataset)
+{
+	uint64_t position = 0;
+
+	for (unsigned i = 0; i < dataset->layout.chunked.rank; i++)
+		position = position * dataset->space.dims[i] + dataset->layout.chunked.dims[i] - 1;
+	return position * dataset->type->size;
+}
+
+static void look_at_last(const struct h5_dataset *dataset, struct findings *f)
+{
+	const uint64_t first[H5_RANK_MAX] = {0};
+	struct h5_whole_chunk chunk;
+	uint8_t element[64];
+
+	ck_assert_uint_le(dataset->type->size, sizeof element);
+	f->last = h5_dataset_read(dataset, last_of_first(dataset), element, dataset->type->size);
+	ck_assert_int_eq(h5_whole_chunk_find(dataset, NULL, first, &chunk), 0);
+	f->last_of_chunk = chunk.state == H5_CHUNK_NOT_STORED
+				   ? 0
+				   : h5_whole_chunk_read(&chunk, dataset->chunk_size - 1, element, 1);
 }
 
 /* `early`: as with early allocation. The chunks are counted in c->chunks the first time. */
@@ -666,6 +692,7 @@ static struct findings look_at(struct chunked *c, bool early)
 	all = malloc((size_t)dataset->size);
 	f.read = h5_dataset_read(dataset, 0, all, (size_t)dataset->size);
 	free(all);
+	look_at_last(dataset, &f);
 	h5_file_put(h5_file_set_root(set), ref);
 	h5_file_set_close(set);
 	return f;
@@ -725,6 +752,8 @@ START_TEST(chunks_that_reach_beyond_the_file)
 			ck_assert_uint_eq(f.damaged, 1);
 			ck_assert_str_eq(f.text, beyond);
 			ck_assert_int_eq(f.read, -EUCLEAN);
+			/* Beyond 2^64 nothing of the file's begin is read. */
+			ck_assert(f.last == -EUCLEAN && f.last_of_chunk == -EUCLEAN);
 			ck_assert_uint_eq(f.done, filtered ? c.count - 1 : 0);
 		}
 		changed = c;
