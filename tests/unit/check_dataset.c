@@ -768,6 +768,19 @@ START_TEST(chunks_that_reach_beyond_the_file)
 }
 END_TEST
 
+/* The same of chunks whose runs are read without the rest of them. */
+START_TEST(runs_beyond_the_last_address)
+{
+	static struct chunked c;
+	struct findings f;
+
+	load_chunked(&c, "long_runs");
+	set_chunk(&c, 0, UINT64_MAX - 10, c.chunks[0].size);
+	f = look_at(&c, false);
+	ck_assert(f.read == -EUCLEAN && f.last == -EUCLEAN && f.last_of_chunk == -EUCLEAN);
+}
+END_TEST
+
 /* Chunks that share bytes could be more than can ever be decoded. */
 START_TEST(chunks_with_more_bytes_than_the_file)
 {
@@ -815,4 +828,5 @@ UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_
 	  only_reads_of_what_is_missing_fail, external_files_obey_the_rule, damaged_files_do_no_harm,
 	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
 	  missing_filters_are_named, numbers_of_chunks, whole_chunks, chunks_that_reach_beyond_the_file,
-	  chunks_with_more_bytes_than_the_file, chunks_that_early_allocation_misses)
+	  runs_beyond_the_last_address, chunks_with_more_bytes_than_the_file,
+	  chunks_that_early_allocation_misses)
