@@ -1093,6 +1093,31 @@ START_TEST(links_of_any_length)
 }
 END_TEST
 
+/* A copy has all texts of its own, one behind the other. */
+START_TEST(copies_of_links)
+{
+	const struct h5_link link = {.type = H5_LINK_EXTERNAL,
+				     .has_order = true,
+				     .order = 5,
+				     .name = "abc",
+				     .name_size = 3,
+				     .target = "defg",
+				     .target_size = 4,
+				     .file = "hi",
+				     .file_size = 2};
+	struct h5_link copy;
+
+	ck_assert_int_eq(h5_link_copy(&link, &copy), 0);
+	ck_assert(copy.type == H5_LINK_EXTERNAL && copy.has_order && copy.order == 5);
+	ck_assert(copy.name_size == 3 && copy.target_size == 4 && copy.file_size == 2);
+	ck_assert(copy.name == copy.owned && copy.target == copy.name + 3 && copy.file == copy.target + 4);
+	ck_assert_mem_eq(copy.owned, "abcdefghi", 9);
+	h5_link_release(&copy);
+	h5_link_release(&copy);
+	ck_assert(!copy.name && !copy.owned);
+}
+END_TEST
+
 START_TEST(attributes)
 {
 	const struct example examples[] = {
@@ -1236,4 +1261,4 @@ END_TEST
 
 UNIT_MAIN("formats", shared_messages, symbol_tables, object_headers, object_headers_written, superblocks,
 	  free_space, free_space_written, cache_images, small_messages, links, links_of_any_length,
-	  attributes, filters)
+	  copies_of_links, attributes, filters)
