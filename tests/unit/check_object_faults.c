@@ -1,6 +1,6 @@
 /* Each read fails once, and each of many allocations, wherever it stands in walks over what objects consist
  * of and in changes of them: the error is told, what fails changes nothing, and the next try finds the same.
- */
+ * And indexes of dense storage that do not fit together. */
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/transaction.h"
@@ -638,6 +638,124 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* ---- indexes that do not fit ---- */
+
+/* The dense links of a group. */
+static struct h5_named_info links_of(struct h5_file *file, const char *name)
+{
+	struct h5_named_storage storage;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	struct h5_file *found;
+	uint64_t address;
+
+	SUCCEEDS(h5_path_find(file, h5_file_superblock(file)->root, name, strlen(name), &found, &address));
+	SUCCEEDS(h5_object_get(file, address, &ref, &object));
+	SUCCEEDS(h5_named_storage_find(file, object, H5_NAMED_LINK, &storage));
+	h5_file_put(file, ref);
+	ck_assert(storage.is_dense);
+	return storage.info;
+}
+
+/* Changes a field of the header of a version 2 B-tree. */
+static void patch_tree(struct h5_file *file, uint64_t address, unsigned at, unsigned width, int more)
+{
+	enum { SIZE = 38 };
+	uint8_t bytes[SIZE];
+
+	SUCCEEDS(h5_file_read(file, address, bytes, SIZE));
+	ck_assert_mem_eq(bytes, "BTHD", 4);
+	h5_uint_to(bytes + at, h5_uint_from(bytes + at, width) + (uint64_t)more, width);
+	h5_uint_to(bytes + SIZE - 4, h5_lookup3(bytes, SIZE - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(file, address, bytes, SIZE, H5_STAGE_HEAP));
+	h5_tx_forget(file, address);
+}
+
+enum index_damage { NO_NAMES, FEWER_ORDERS, LARGER_RECORDS, LARGER_ORDERS, MORE_RECORDS, INDEX_DAMAGES };
+
+static int remove_m50(struct h5_file *file, struct h5_named_info *info)
+{
+	return h5_dense_remove(file, info, H5_NAMED_LINK, "m50", 3);
+}
+
+/* One that has the number of creation of another one. */
+static int insert_new(struct h5_file *file, struct h5_named_info *info)
+{
+	return h5_dense_insert(file, info, H5_NAMED_LINK, "new", 3, "message", 7, 5);
+}
+
+static int check_indexes(struct h5_file *file, struct h5_named_info *info)
+{
+	struct h5_named_storage storage;
+	struct h5_damage damage = {0};
+	int rc;
+
+	h5_named_storage_dense(file, H5_NAMED_LINK, info, &storage);
+	rc = h5_named_check(&storage, &damage);
+	return rc ? rc : h5_damage_result(&damage);
+}
+
+static const struct {
+	enum index_damage damage;
+	int (*run)(struct h5_file *file, struct h5_named_info *info);
+	int rc;
+	const char *error;
+} index_cases[] = {
+	{INDEX_DAMAGES, check_indexes, 0, ""},
+	{INDEX_DAMAGES, remove_m50, 0, ""},
+	{NO_NAMES, remove_m50, -EUCLEAN, "dense storage: it has no index by name"},
+	{NO_NAMES, insert_new, -EUCLEAN, "dense storage: it has no index by name"},
+	{FEWER_ORDERS, remove_m50, -EUCLEAN, "dense storage: an index lacks a record"},
+	{FEWER_ORDERS, insert_new, -EUCLEAN, "dense storage: the indexes disagree about creation order 5"},
+	{FEWER_ORDERS, check_indexes, -EUCLEAN,
+	 "version 2 B-tree: 10 records by creation order, but 60 by name"},
+	{LARGER_RECORDS, remove_m50, -ENOTSUP, "dense storage: records of 12 bytes are not supported"},
+	{LARGER_ORDERS, remove_m50, -ENOTSUP, "dense storage: records of 16 bytes are not supported"},
+	{MORE_RECORDS, check_indexes, -EUCLEAN, "version 2 B-tree: 60 records, not 61"},
+};
+enum { INDEX_CASES = sizeof index_cases / sizeof *index_cases };
+
+/* What fails leaves the storage as it is. */
+START_TEST(indexes_do_not_fit)
+{
+	enum { RECORD_SIZE = 10, RECORDS = 26 };
+	struct h5_named_info info, before;
+	struct scratch scratch;
+
+	scratch_init(&scratch, "dense_write.h5");
+	scratch_open(&scratch);
+	info = links_of(scratch.file, "links-tracked-60");
+	switch (index_cases[_i].damage) {
+	case NO_NAMES:
+		info.name_index = H5_UNDEF;
+		break;
+	case FEWER_ORDERS:
+		info.order_index = links_of(scratch.file, "links-tracked-10").order_index;
+		break;
+	case LARGER_RECORDS:
+		patch_tree(scratch.file, info.name_index, RECORD_SIZE, 2, 1);
+		break;
+	case LARGER_ORDERS:
+		patch_tree(scratch.file, info.order_index, RECORD_SIZE, 2, 1);
+		break;
+	case MORE_RECORDS:
+		patch_tree(scratch.file, info.name_index, RECORDS, 8, 1);
+		break;
+	default:
+		break;
+	}
+	before = info;
+	h5_error_clear();
+	ck_assert_int_eq(index_cases[_i].run(scratch.file, &info), index_cases[_i].rc);
+	ck_assert_str_eq(h5_error_last()->text, index_cases[_i].error);
+	if (index_cases[_i].rc)
+		ck_assert(!h5_dense_has_moved(&before, &info));
+	h5_tx_abandon(scratch.file);
+	scratch_release(&scratch);
+}
+END_TEST
+
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
-UNIT_MAIN_LOOPS("object_faults", {reads_fail, TASKS}, {memory_is_short, TASKS})
+UNIT_MAIN_LOOPS("object_faults", {reads_fail, TASKS}, {memory_is_short, TASKS},
+		{indexes_do_not_fit, INDEX_CASES})
