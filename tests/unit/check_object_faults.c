@@ -393,13 +393,24 @@ struct task {
 	int (*run)(struct scene *s);
 };
 
+/* Puts a block, whose last bytes are its checksum, into the file, which is closed. */
+static void put_block(const struct scratch *s, uint64_t at, uint8_t *bytes, size_t n)
+{
+	FILE *f = fopen(s->path, "r+b");
+
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fseek(f, (long)at, SEEK_SET), 0);
+	ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);
+	fclose(f);
+}
+
 /* The table of shared messages has an index, which then has no attributes. */
 static void share_no_attributes(struct scratch *s)
 {
 	enum { TYPES = 6, ATTRIBUTES = 1 << 4, SIZE = 4 + 30 + 4 };
 	struct h5_shared_table_message where;
 	uint8_t bytes[SIZE];
-	FILE *f;
 
 	scratch_open(s);
 	SUCCEEDS(h5_extension_shared_table(s->file, &where));
@@ -408,12 +419,7 @@ static void share_no_attributes(struct scratch *s)
 	ck_assert_uint_eq(where.indexes, 1);
 	ck_assert(bytes[TYPES + 1] & ATTRIBUTES);
 	bytes[TYPES + 1] &= (uint8_t)~ATTRIBUTES;
-	h5_uint_to(bytes + SIZE - 4, h5_lookup3(bytes, SIZE - 4, 0), 4);
-	f = fopen(s->path, "r+b");
-	ck_assert_ptr_nonnull(f);
-	ck_assert_int_eq(fseek(f, (long)where.address, SEEK_SET), 0);
-	ck_assert_uint_eq(fwrite(bytes, 1, SIZE, f), SIZE);
-	fclose(f);
+	put_block(s, where.address, bytes, SIZE);
 }
 
 static const struct task tasks[] = {
@@ -755,7 +761,103 @@ START_TEST(indexes_do_not_fit)
 }
 END_TEST
 
+/* ---- records that say what is not so ---- */
+
+/* A record of a message whose hash is another one; a type of messages that no index has. */
+START_TEST(a_wrong_hash)
+{
+	enum { INDEX = 4 + 14, HEAD = 4, RECORD = 17, MOST = 1 << 12 };
+	static const uint8_t id[H5_SHARED_ID_SIZE];
+	struct h5_shared_table_message where;
+	struct h5_damage damage = {0};
+	struct h5_heap_object message;
+	uint8_t bytes[MOST], number[8];
+	struct scratch scratch;
+	uint64_t index;
+	size_t n;
+
+	scratch_init(&scratch, "rare_sohm_list.h5");
+	scratch_open(&scratch);
+	SUCCEEDS(h5_extension_shared_table(scratch.file, &where));
+	SUCCEEDS(h5_file_read(scratch.file, where.address + INDEX, number, sizeof number));
+	index = h5_uint_from(number, 8);
+	SUCCEEDS(h5_file_read(scratch.file, where.address + INDEX - 2, number, 2));
+	n = HEAD + RECORD * (size_t)h5_uint_from(number, 2) + 4;
+	ck_assert_uint_le(n, MOST);
+	SUCCEEDS(h5_file_read(scratch.file, index, bytes, n));
+	SUCCEEDS(h5_shared_table_check(scratch.file, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	ck_assert_int_eq(h5_shared_table_get(scratch.file, H5_MSG_LAYOUT, id, &message), -EUCLEAN);
+	ck_assert(!!strstr(h5_error_last()->text, "no heap for messages of type 0x8"));
+	ck_assert_ptr_null(message.data);
+	scratch_close(&scratch);
+	ck_assert_uint_eq(bytes[HEAD + RECORD], 0);
+	bytes[HEAD + RECORD + 1] ^= 1;
+	put_block(&scratch, index, bytes, n);
+	scratch_open(&scratch);
+	SUCCEEDS(h5_shared_table_check(scratch.file, &damage));
+	ck_assert_int_eq(damage.first.code, -EUCLEAN);
+	ck_assert_str_eq(damage.first.text, "shared message record: wrong hash of its message");
+	scratch_release(&scratch);
+}
+END_TEST
+
+static int stop_at_second(void *arg, uint64_t address, uint64_t n)
+{
+	unsigned *count = arg;
+
+	(void)address;
+	(void)n;
+	return ++*count == 2 ? 77 : 0;
+}
+
+/* Two managers of free space that have more bytes than can be counted, or just as many; one without a list.
+ */
+START_TEST(free_space_of_managers)
+{
+	enum { SIZE = 82, TOTAL = 6, LIST = 54 };
+	struct h5_file_space_info info;
+	struct h5_damage damage = {0};
+	unsigned count = 0, with_list = 0;
+	struct scratch scratch;
+	uint8_t bytes[SIZE];
+	uint64_t total;
+
+	scratch_init(&scratch, "crash_persist.h5");
+	scratch_open(&scratch);
+	SUCCEEDS(h5_extension_file_space(scratch.file, &info));
+	scratch_close(&scratch);
+	for (unsigned i = 0; i < info.count; i++) {
+		if (info.managers[i] == H5_UNDEF)
+			continue;
+		scratch_open(&scratch);
+		SUCCEEDS(h5_file_read(scratch.file, info.managers[i], bytes, SIZE));
+		scratch_close(&scratch);
+		h5_uint_to(bytes + TOTAL, count ? (UINT64_C(1) << 63) - !_i : UINT64_C(1) << 63, 8);
+		if (count)
+			h5_uint_to(bytes + LIST, H5_UNDEF, 8);
+		with_list += !count;
+		count++;
+		put_block(&scratch, info.managers[i], bytes, SIZE);
+	}
+	ck_assert_uint_eq(count, 2);
+	scratch_open(&scratch);
+	ck_assert_int_eq(h5_file_space_free(scratch.file, &total), _i ? -EUCLEAN : 0);
+	if (!_i)
+		ck_assert_uint_eq(total, UINT64_MAX);
+	count = 0;
+	ck_assert_int_eq(h5_file_space_extents(scratch.file, stop_at_second, &count), 77);
+	ck_assert_uint_eq(count, 2);
+	count = 2;
+	SUCCEEDS(h5_file_space_extents(scratch.file, stop_at_second, &count));
+	ck_assert_uint_eq(count, 2 + 2 + with_list);
+	SUCCEEDS(h5_file_space_check(scratch.file, &damage));
+	ck_assert_int_eq(damage.first.code, 0);
+	scratch_release(&scratch);
+}
+END_TEST
+
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
 UNIT_MAIN_LOOPS("object_faults", {reads_fail, TASKS}, {memory_is_short, TASKS},
-		{indexes_do_not_fit, INDEX_CASES})
+		{indexes_do_not_fit, INDEX_CASES}, {a_wrong_hash, 1}, {free_space_of_managers, 2})
