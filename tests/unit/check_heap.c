@@ -5,9 +5,12 @@
 #include "object/attribute.h"
 #include "object/fractal_heap.h"
 #include "object/global_heap.h"
+#include "object/heap_set.h"
 #include "object/local_heap.h"
 #include "object/value_heap.h"
 #include "objects.h"
+
+#include <malloc.h>
 
 #define SUCCEEDS(call) ck_assert_int_eq(call, 0)
 
@@ -610,6 +613,95 @@ START_TEST(values_are_copied)
 }
 END_TEST
 
+/* ---- sets of objects ---- */
+
+static int count_collection(void *arg, uint64_t address, const struct h5_heap_objects *objects)
+{
+	unsigned *count = arg;
+
+	ck_assert(h5_heap_objects_have(objects, 1));
+	ck_assert_uint_eq(address % 16, 0);
+	return ++*count == 2 ? 77 : 0;
+}
+
+/* Objects come and go; those that cannot be are refused. Memory is not zero before it is used. */
+START_TEST(sets_of_objects)
+{
+	static const uint32_t indexes[] = {1, 255, 256, 600, 65535};
+	struct h5_heap_set set;
+	unsigned count = 0;
+	struct built b;
+
+	mallopt(M_PERTURB, 0xa5);
+	put_texts(&b);
+	h5_heap_set_init(&set, b.file);
+	ck_assert_uint_eq(set.most, FILE_SIZE / 16 + 1);
+	ck_assert_int_eq(h5_heap_set_add(&set, 16, 0), -EUCLEAN);
+	ck_assert_int_eq(h5_heap_set_add(&set, 16, 65536), -EUCLEAN);
+	ck_assert_ptr_null(h5_heap_set_find(&set, 16));
+	for (unsigned i = 0; i < 5; i++) {
+		SUCCEEDS(h5_heap_set_add(&set, 16, indexes[i]));
+		for (uint32_t index = 0, have = 0; index < 70000; index++) {
+			bool has = have <= i && indexes[have] == index;
+
+			have += has;
+			if (h5_heap_set_has(&set, 16, index) != has)
+				ck_abort_msg("object %u after %u", index, indexes[i]);
+		}
+	}
+	h5_heap_set_remove(&set, 16, 256);
+	h5_heap_set_remove(&set, 16, 257);
+	h5_heap_set_remove(&set, 32, 1);
+	ck_assert(!h5_heap_set_has(&set, 16, 256));
+	ck_assert(h5_heap_set_has(&set, 16, 255));
+	ck_assert(!h5_heap_set_has(&set, 32, 1));
+	set.most = 3;
+	SUCCEEDS(h5_heap_set_add(&set, 32, 1));
+	h5_heap_set_remove(&set, 32, 256); /* as many as it has room for */
+	SUCCEEDS(h5_heap_set_add(&set, 48, 1));
+	ck_assert_int_eq(h5_heap_set_add(&set, 64, 1), -EUCLEAN);
+	SUCCEEDS(h5_heap_set_add(&set, 48, 2));
+	ck_assert_int_eq(h5_heap_set_each(&set, count_collection, &count), 77);
+	ck_assert_uint_eq(count, 2);
+	h5_heap_set_release(&set);
+	ck_assert(!h5_heap_set_has(&set, 16, 1));
+	ck_assert_uint_eq(set.bytes, 0);
+	h5_heap_set_release(&set);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* What is in the set stays, and what needs no more memory comes, if there is too much of it. */
+START_TEST(full_sets_of_objects)
+{
+	enum { MOST_BYTES = 64 << 20 };
+	struct h5_heap_set set;
+	struct built b;
+
+	put_texts(&b);
+	h5_heap_set_init(&set, b.file);
+	SUCCEEDS(h5_heap_set_add(&set, 16, 1));
+	ck_assert_uint_ge(set.bytes, 32);
+	set.bytes = MOST_BYTES;
+	SUCCEEDS(h5_heap_set_add(&set, 32, 1));
+	ck_assert(!set.is_full);
+	ck_assert_uint_gt(set.bytes, MOST_BYTES);
+	SUCCEEDS(h5_heap_set_add(&set, 16, 255));
+	ck_assert(!set.is_full);
+	SUCCEEDS(h5_heap_set_add(&set, 16, 256));
+	ck_assert(set.is_full);
+	set.is_full = false;
+	SUCCEEDS(h5_heap_set_add(&set, 48, 1));
+	ck_assert(set.is_full);
+	ck_assert(h5_heap_set_has(&set, 16, 255));
+	ck_assert(!h5_heap_set_has(&set, 16, 256));
+	ck_assert(h5_heap_set_has(&set, 32, 1));
+	ck_assert(!h5_heap_set_has(&set, 48, 1));
+	h5_heap_set_release(&set);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
 /* The doubling table of the specification: width 4, blocks from 512 bytes to 64 KiB, 2^32 bytes. */
 START_TEST(doubling_table)
 {
@@ -731,4 +823,5 @@ UNIT_MAIN_LOOPS("heap", {global_heap_objects, 1}, {global_heap_damage, 1}, {glob
 		{global_heap_visits_end, 1}, {local_heap_extents, 1}, {local_heap_pieces, 1},
 		{local_heap_addresses, 1}, {local_heap_lists, 1}, {global_heap_of_strings, 1},
 		{local_heap_texts, 1}, {doubling_table, 1}, {heap_ids, 1}, {nonsense_headers, 1},
-		{values_are_walked, WALKS}, {values_are_copied, 1})
+		{values_are_walked, WALKS}, {values_are_copied, 1}, {sets_of_objects, 1},
+		{full_sets_of_objects, 1})
