@@ -167,6 +167,29 @@ static int count_links(struct scene *s)
 	return rc;
 }
 
+static int look_up_link(struct scene *s)
+{
+	struct h5_link link;
+	int rc = h5_group_lookup(s->file, s->object, s->link, strlen(s->link), &link);
+
+	if (!rc)
+		add(s, link.name, link.name_size);
+	h5_link_release(&link);
+	return rc;
+}
+
+static int look_up_attribute(struct scene *s)
+{
+	struct h5_attribute attribute;
+	int rc = h5_attribute_lookup(s->file, s->object, s->attribute, &attribute);
+
+	if (rc)
+		return rc;
+	add(s, attribute.data, attribute.size);
+	h5_attribute_release(&attribute);
+	return 0;
+}
+
 static int walk_heap_object(void *scene, const struct h5_global_heap_object *object)
 {
 	add(scene, &object->index, sizeof object->index);
@@ -433,6 +456,12 @@ static const struct task tasks[] = {
 	{"dense_write.h5", "attributes-tracked-60", attribute_extents},
 	{"dense_write.h5", "attributes-tracked-60", check_attributes},
 	{"dense_write.h5", "attributes-unordered-10", walk_attributes},
+	{"dense_write.h5", "links-tracked-60", look_up_link},
+	{"dense_write.h5", "attributes-tracked-60", look_up_attribute},
+	{"object_shared.h5", "typed0", look_up_attribute},
+	{"rare_sohm_tree.h5", "data0", look_up_attribute},
+	{"group_write-indexed-7.h5", "g", look_up_link},
+	{"symbol_table_write-100.h5", "g", look_up_link},
 	{"symbol_table_write-100.h5", "g", walk_links_by_name},
 	{"symbol_table_write-100.h5", "g", walk_symbols},
 	{"symbol_table_write-100.h5", "g", count_links},
@@ -622,7 +651,7 @@ static void fail_everywhere(const struct task *task, const struct fault *fault)
 
 	target_begin(&t, task);
 	meet(&t, task, fault, ULONG_MAX, &found);
-	for (; meet(&t, task, fault, n, &found); n += 1 + n / 10)
+	for (; meet(&t, task, fault, n, &found); n += 1 + n / 40)
 		faults++;
 	ck_assert_uint_gt(faults, 0);
 	target_end(&t);
