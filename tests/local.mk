@@ -142,8 +142,8 @@ UNIT_TESTS = \
 	tests/unit/check_write_faults \
 	tests/unit/crash_replay
 
-EXTRA_DIST += tests/lib/bytes.h tests/lib/edge.h tests/lib/fault_step.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
-EXTRA_DIST += tests/lib/bytes.h tests/lib/examples.h tests/lib/fault_step.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
+EXTRA_DIST += tests/lib/bytes.h tests/lib/chunk_index_account.h tests/lib/edge.h tests/lib/examples.h tests/lib/fault_step.h tests/lib/filter_data.h \
+	tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h
 # Folders of their own, with files whose calls are recorded and fail.
 scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h \
 	tests/lib/python_runner.c tests/lib/python_runner.h
@@ -288,8 +288,6 @@ tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc)
-tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc) $(strict_lock)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
