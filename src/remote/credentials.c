@@ -78,7 +78,6 @@ static void settle(struct h5_credentials *c, const struct h5_grant *grant, uint6
 	c->refused = c->proved = false;
 	c->granted = now;
 	c->code = 0;
-	c->due = 0;
 	plan(c);
 }
 
