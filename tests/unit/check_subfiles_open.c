@@ -228,6 +228,8 @@ START_TEST(no_set)
 	ck_assert_ptr_null(strstr(h5_error_last()->text, "configuration"));
 	be_sure(STRIPE, 2, "dir");
 	refuses(-EIO, "(f.subfile_...) beside it, or their configuration in dir");
+	be_sure(STRIPE, 2, "d");
+	refuses(-EIO, "(f.subfile_...) beside it, or their configuration in d");
 	end();
 }
 END_TEST
@@ -466,6 +468,29 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* What is missing is told, or it is an error. */
+START_TEST(memory_is_short_for_words)
+{
+	bool fired = true;
+
+	begin();
+	make_set("", scene.inode);
+	ck_assert_int_eq(unlinkat(scene.folder.fd, name_of("f.subfile_%ju_2_of_2", scene.inode), 0), 0);
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		rc = open_subfiles();
+		fired = fault_alloc_disarm();
+		ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%lu: %d", n, rc);
+		if (!rc)
+			ck_assert_str_eq(scene.members.missing, name_of("f.subfile_%ju_2_of_2", scene.inode));
+		close_all();
+	}
+	end();
+}
+END_TEST
+
 /* If files cannot be opened or read just now, none counts as missing. */
 START_TEST(calls_that_fail)
 {
@@ -499,4 +524,4 @@ END_TEST
 
 UNIT_MAIN("subfiles_open", a_set, a_copy, a_copy_below, no_set, subfiles_themselves, behind_a_url,
 	  configurations, the_number_of_subfiles, missing_subfiles, locked_pieces, folders, folders_below,
-	  rights, memory_is_short, calls_that_fail)
+	  rights, memory_is_short, memory_is_short_for_words, calls_that_fail)
