@@ -209,6 +209,7 @@ START_TEST(a_copy_below)
 	begin();
 	ck_assert_int_eq(mkdirat(scene.folder.fd, "sub", 0700), 0);
 	make_set("sub/", 4711);
+	make_set("", 4711); /* of the file that is mounted */
 	scene.members.path = "sub/f";
 	finds_none();
 	be_sure(STRIPE, 2, "");
