@@ -157,7 +157,7 @@ static int check_superblock(struct h5_file *file, const struct opening *opening)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 
-	/* So is one that is undefined, or before the base. */
+	/* An end that is undefined, or before the base, is beyond the file, too. */
 	if (sb->end - sb->base > h5_file_end(file))
 		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
 	if (is_marked(sb) && !opening->opened.recovered.swmr && !opening->options->force)
