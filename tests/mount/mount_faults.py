@@ -125,7 +125,7 @@ class Unmounter(Case):
     def test_signals_of_the_daemon(self):
         """That of statistics is waited for; two would end it, whose calls shall fail instead."""
         for options in "ro", "rw":
-            with self.subTest(options), Mount(self.path, "--block-signal=WINCH,USR2", "--ignore-signal=USR1,CHLD", H5FS, program="env", options=options) as m:
+            with self.subTest(options), Mount(self.path, "--default-signal=QUIT", "--block-signal=WINCH,USR2", "--ignore-signal=USR1,CHLD", H5FS, program="env", options=options) as m:
                 status = dict(line.split(":\t", 1) for line in read(f"/proc/{m.daemon}/status").decode().splitlines() if ":\t" in line)
                 ignored, blocked = ({number for number in signal.Signals if int(status[name], 16) >> number - 1 & 1} for name in ("SigIgn", "SigBlk"))
                 self.assertEqual(ignored, {signal.SIGPIPE, signal.SIGXFSZ})

@@ -185,7 +185,7 @@ START_TEST(as_doubles)
 		ck_assert(isnan(found[0]));
 	}
 	h5_convert_to_doubles(&f2, (const uint8_t *)"\x80\x00", 1, found);
-	ck_assert(!found[0] && signbit(found[0]));
+	ck_assert(found[0] == 0 && signbit(found[0]));
 	h5_convert_to_doubles(&f2, (const uint8_t *)"\x7e\x00", 1, found);
 	ck_assert(isnan(found[0]));
 	h5_convert_to_doubles(&names, (const uint8_t *)"\xff\xfe\0\5", 2, found);

@@ -671,7 +671,7 @@ START_TEST(elements_are_swapped)
 		ck_assert_mem_eq(data, "123456789", 9);
 		h5_filter_to_order(data, cases[i].size, cases[i].each, !is_big_endian);
 		ck_assert_msg(!memcmp(data, cases[i].big, cases[i].size), "%zu", i);
-		ck_assert_mem_eq(data + cases[i].size, "123456789" + cases[i].size, 9 - cases[i].size);
+		ck_assert_mem_eq(data + cases[i].size, &"123456789"[cases[i].size], 9 - cases[i].size);
 	}
 }
 END_TEST

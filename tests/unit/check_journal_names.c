@@ -155,8 +155,8 @@ START_TEST(calls_have_their_order)
 		strstr(fault_system_calls(),
 		       "readlinkat unlinkat openat64 fsync close unlinkat openat64 fsync close "));
 	for (int other = 0; other < 3; other++) {
-		static const char *const targets[] = {"/folder/" SCENE_JOURNAL "x", "/folder/",
-						      "/Folder/" SCENE_JOURNAL};
+		static const char *const targets[] = {("/folder/" SCENE_JOURNAL "x"), "/folder/",
+						      ("/Folder/" SCENE_JOURNAL)};
 
 		ck_assert_int_eq(symlinkat(targets[other], scene.dirfd, LINK), 0);
 		ck_assert_int_eq(h5_journal_check_beside(&scene.place), -EPERM);
