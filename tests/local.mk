@@ -288,6 +288,8 @@ tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_filter_SOURCES = tests/unit/check_filter.c $(fault_alloc)
+tests_unit_check_filter_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc) $(strict_lock)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)

@@ -917,14 +917,14 @@ END_TEST
 static int verify(size_t rest, uint64_t told)
 {
 	enum { SIZE = 4096 };
-	static uint8_t data[SIZE];
+	static uint8_t data[SIZE], zeros[SIZE];
 	struct h5_writer w = h5_writer_init(data, SIZE, 8, 8);
 	struct h5_reader r = h5_reader_init(data, SIZE, 500, 8, 8);
 
 	memset(data, 0, SIZE);
 	h5_global_heap_encode_prefix(&w, SIZE);
-	h5_global_heap_encode_object(&w, 1, data, 5);
-	h5_global_heap_encode_object(&w, 2, data, SIZE - 16 - 24 - 16 - rest);
+	h5_global_heap_encode_object(&w, 1, zeros, 5);
+	h5_global_heap_encode_object(&w, 2, zeros, SIZE - 16 - 24 - 16 - rest);
 	if (told)
 		h5_global_heap_encode_free(&w, told);
 	return h5_global_heap_verify(&r);
