@@ -33,7 +33,7 @@ extern struct fake_curl fake_curl;
 /* Whether both clocks tell fake_curl.now. */
 void fake_curl_set_clock(bool on);
 
-/* What was set since the handle was made or reset; NULL, 0: nothing. */
+/* The value of an option that the fetcher has set; NULL or 0 if it has not set it. */
 const char *fake_curl_text(CURL *easy, CURLoption option);
 long fake_curl_number(CURL *easy, CURLoption option);
 /* The header line that begins so; NULL: there is none. */

@@ -124,16 +124,21 @@ int __wrap_statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 	return rc;
 }
 
+/* The mode that follows the flags, if these make a file. */
+static mode_t mode_of(int flags, va_list arguments)
+{
+	return flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+}
+
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
 	va_list arguments;
-	mode_t mode = 0;
+	mode_t mode;
 
 	va_start(arguments, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(arguments, mode_t);
+	mode = mode_of(flags, arguments);
 	va_end(arguments);
 	return fails("open64") ? -1 : __real_open64(path, flags, mode);
 }
@@ -143,16 +148,15 @@ int __wrap_openat64(int dirfd, const char *path, int flags, ...);
 int __wrap_openat64(int dirfd, const char *path, int flags, ...)
 {
 	va_list arguments;
-	mode_t mode = 0;
+	mode_t mode;
 
 	va_start(arguments, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(arguments, mode_t);
+	mode = mode_of(flags, arguments);
 	va_end(arguments);
 	return fails("openat64") ? -1 : __real_openat64(dirfd, path, flags, mode);
 }
 
-/* Of those that take a number. */
+/* For commands whose argument is a number. */
 int __real_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, ...)

@@ -24,7 +24,7 @@ struct scene {
 	struct h5_remote_end end;
 	struct h5_io *io;
 	uint64_t size;
-	/* What was asked for, in order, and was not forgotten. */
+	/* The requests that were made, in order, without those that were forgotten. */
 	struct h5_remote_request log[LOG_MAX];
 	size_t count;
 	pthread_t server;

@@ -55,6 +55,16 @@ static void onion_begin(void)
 	time_text = TIME;
 }
 
+/* An entry of a list: two numbers, and their checksum. */
+static void put_pair(uint64_t a, uint64_t b)
+{
+	size_t from = onion_size;
+
+	put_number(a, 8);
+	put_number(b, 8);
+	put_sum(from);
+}
+
 static void put_record(uint64_t end, uint32_t page_size, const struct page *pages, size_t count,
 		       size_t comment)
 {
@@ -68,13 +78,8 @@ static void put_record(uint64_t end, uint32_t page_size, const struct page *page
 	put_number(page_size, 4);
 	put_number(count, 8);
 	put_number(comment, 4);
-	for (size_t i = 0; i < count; i++) {
-		size_t from = onion_size;
-
-		put_number(pages[i].address, 8);
-		put_number(pages[i].offset, 8);
-		put_sum(from);
-	}
+	for (size_t i = 0; i < count; i++)
+		put_pair(pages[i].address, pages[i].offset);
 	for (size_t i = 0; i < comment; i++)
 		put("c", 1);
 	put_sum(at);
@@ -103,13 +108,8 @@ static void finish(uint64_t origin_end)
 
 	put("OWHS\1\0\0\0", 8);
 	put_number(onion_revisions, 8);
-	for (size_t i = 0; i < onion_revisions; i++) {
-		size_t from = onion_size;
-
-		put_number(onion_places[i].offset, 8);
-		put_number(onion_places[i].size, 8);
-		put_sum(from);
-	}
+	for (size_t i = 0; i < onion_revisions; i++)
+		put_pair(onion_places[i].offset, onion_places[i].size);
 	put_sum(at);
 	put_header(origin_end, at, onion_size - at, 0);
 }

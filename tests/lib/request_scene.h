@@ -57,7 +57,7 @@ extern struct fault_io request_io;
 void request_fault_begin(void);
 void request_fault_end(void);
 
-/* What is at the path; request_forget(). */
+/* Finds the node of a path. The caller forgets it with request_forget(). */
 struct h5_node *request_find(const char *path);
 void request_forget(struct h5_node *node);
 uint64_t request_address(const char *path);

@@ -505,7 +505,10 @@ END_TEST
 
 /* ---- while memory is short ---- */
 
-enum { TAKEN = 12, APART = 20 }; /* bytes of an extent, and from its begin to that of the next */
+enum {
+	TAKEN = 12,
+	APART = 20
+}; /* an extent has TAKEN bytes; the next one begins APART bytes behind its begin */
 
 /* What of the extents is there. */
 static void check_extents(const struct h5_extents *set, unsigned count, unsigned changed, unsigned from,

@@ -10,7 +10,7 @@
 
 enum { BYTES_MAX = 4096, RANKS = 3 };
 
-/* Where a byte of the dataset is. */
+/* The place of a byte of the dataset: its chunk, and its offset there. */
 struct place {
 	uint64_t scaled[RANKS], in_chunk;
 };
@@ -246,7 +246,7 @@ START_TEST(many_parts)
 	h5_interrupt_begin(NULL, NULL);
 	ck_assert_int_eq(rc, -EINTR);
 	ck_assert(n == 1023 && asks == 1);
-	/* Who is not interrupted gets all of them. */
+	/* A walk that nothing interrupts gets all parts. */
 	h5_part_begin(&parts, &grid, 0, 3000);
 	for (n = 0; (rc = h5_part_next(&parts)) > 0;)
 		n++;

@@ -179,7 +179,7 @@ START_TEST(images_that_cannot_be)
 	refuses(-EUCLEAN, "entries overlap");
 	put_file(IMAGE, put_image((struct entry[]){{UINT64_MAX - 3, 4, 'a'}}, 1, 1, 0));
 	refuses(-EUCLEAN, "an entry at");
-	/* What it says of its entries. */
+	/* The image states wrong things of its entries. */
 	size = put_image(some, 2, 100, 0);
 	put_file(IMAGE, size);
 	refuses(-EUCLEAN, "100 entries do not fit");

@@ -131,7 +131,7 @@ static enum h5_credentials_answer ask(const struct step *steps)
 		known = scene.c.state == H5_CREDENTIALS_ASKING ? known : want();
 	}
 	ck_assert_uint_eq(scene.next, count);
-	/* What was only needed for asking is forgotten. */
+	/* The credentials forget what they needed only to ask. */
 	ck_assert(!scene.c.session && !scene.c.name && !scene.c.base.key && !scene.c.fields);
 	return want();
 }
@@ -517,7 +517,7 @@ START_TEST(a_role)
 }
 END_TEST
 
-/* ---- those that are given ---- */
+/* ---- credentials that the user gives ---- */
 
 START_TEST(given_ones)
 {

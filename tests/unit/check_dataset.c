@@ -620,7 +620,7 @@ static int add_chunk(void *arg, const struct h5_chunk *chunk)
 	return 0;
 }
 
-/* What is found in it. */
+/* The findings of a check of the dataset. */
 struct findings {
 	unsigned damaged, done;
 	uint64_t bytes;
@@ -646,7 +646,7 @@ static void chunk_done(void *arg, uint64_t bytes)
 	f->bytes += bytes;
 }
 
-/* Where the last element of the first chunk is in the dataset. */
+/* The position in the dataset of the first chunk's last element. */
 static uint64_t last_of_first(const struct h5_dataset *dataset)
 {
 	uint64_t position = 0;

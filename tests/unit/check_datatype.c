@@ -621,7 +621,7 @@ START_TEST(bits_of_numbers)
 }
 END_TEST
 
-/* Where the parts of numbers lie, up to the last bit of the number and one beyond. */
+/* A number's parts may reach its last bit, but not beyond. */
 START_TEST(bits_up_to_the_last)
 {
 	/* Offset, precision, exponent's place and size, mantissa's; sign is elsewhere. */

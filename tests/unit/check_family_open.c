@@ -262,7 +262,8 @@ static int open_as(const char *name, const struct h5_driver_info *info, bool sur
 	return rc;
 }
 
-/* The bytes of the whole file; those that are missing are "?". `missing`: NULL: nothing. */
+/* The whole file has the expected bytes, with "?" for each that cannot be read since the member `missing`
+ * (NULL: none) is not there. */
 static void is_file(const char *expected, const char *missing)
 {
 	char byte;

@@ -446,7 +446,7 @@ START_TEST(all_nodes_of_a_group)
 		is_wanted(2 + i, 3000 + 600 * i, GROUP_NODE);
 	for (size_t i = 0; i < 8; i++)
 		is_wanted(6 + i, 6000 + i / 2 * 1000 + i % 2 * 100, SYMBOLS);
-	/* What lies beneath a node that cannot be read is not known. */
+	/* A node cannot be read, so nobody knows what lies beneath it. */
 	source.bytes[512 + 2600] = 'x';
 	h5_file_renumber(file);
 	source.wants = 0;
