@@ -29,11 +29,11 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 
 bool h5_is_utf8(const char *text, size_t size)
 {
-	const unsigned char *p = (const unsigned char *)text, *end = p + size;
+	const unsigned char *p = (const unsigned char *)text;
 	size_t n = 1;
 
-	for (; p < end && n; p += n)
-		n = utf8_length(p, (size_t)(end - p));
+	for (size_t at = 0; at < size && n; at += n)
+		n = utf8_length(p + at, size - at);
 	return n;
 }
 
@@ -43,15 +43,15 @@ static bool is_control(const unsigned char *p, size_t n)
 	return (n == 1 && (*p < ' ' || *p == 0x7f || *p == '\\')) || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
 }
 
-/* Takes one character of the `left` bytes (at least 1) at *text, moves *text behind it, and writes what is
- * shown for it to `out`. Returns the number of bytes written. */
-static size_t escape_one(const char **text, size_t left, char out[ESCAPED_MAX])
+/* Writes what is shown for the character at text[*at], which must be there, to `out`, and moves *at behind
+ * it. Returns the number of bytes written. */
+static size_t escape_one(const char *text, size_t size, size_t *at, char out[ESCAPED_MAX])
 {
-	const unsigned char *p = (const unsigned char *)*text;
-	size_t n = utf8_length(p, left), length = n ? n : 1;
+	const unsigned char *p = (const unsigned char *)text + *at;
+	size_t n = utf8_length(p, size - *at), length = n ? n : 1;
 	char *to = out;
 
-	*text += length;
+	*at += length;
 	if (n && !is_control(p, n)) {
 		memcpy(out, p, n);
 		return n;
@@ -67,11 +67,10 @@ static size_t escape_one(const char **text, size_t left, char out[ESCAPED_MAX])
 
 void h5_escape(struct h5_buf *out, const char *text, size_t size)
 {
-	const char *end = text + size;
 	char one[ESCAPED_MAX];
 
-	while (text < end) {
-		size_t n = escape_one(&text, (size_t)(end - text), one);
+	for (size_t at = 0; at < size;) {
+		size_t n = escape_one(text, size, &at, one);
 
 		h5_buf_add(out, one, n);
 	}
@@ -79,17 +78,16 @@ void h5_escape(struct h5_buf *out, const char *text, size_t size)
 
 void h5_escape_into(char *out, size_t room, const char *text, size_t size)
 {
-	const char *end = text + size;
 	char one[ESCAPED_MAX];
-	size_t at = 0;
+	size_t written = 0;
 
-	while (text < end) {
-		size_t n = escape_one(&text, (size_t)(end - text), one);
+	for (size_t at = 0; at < size;) {
+		size_t n = escape_one(text, size, &at, one);
 
-		if (n >= room - at)
+		if (n >= room - written)
 			break;
-		memcpy(out + at, one, n);
-		at += n;
+		memcpy(out + written, one, n);
+		written += n;
 	}
-	out[at] = 0;
+	out[written] = 0;
 }

@@ -362,6 +362,6 @@ void request_begin(void)
 void request_end(void)
 {
 	request_close();
-	ck_assert_int_eq(unlink(scene.path), 0);
-	ck_assert_int_eq(unlink(other_path), 0);
+	/* A commit that failed may have left a journal. */
+	scratch_run("rm -r '%s'/*", scratch_folder());
 }

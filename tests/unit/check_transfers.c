@@ -1145,9 +1145,10 @@ END_TEST
 
 /* ---- the disk cache ---- */
 
-static void begin_disk(void)
+/* Another process, which finds what is there. */
+static void begin_again(void)
 {
-	static char path[128];
+	char path[128];
 
 	begin();
 	snprintf(path, sizeof path, "%s/cache", scratch_folder());
@@ -1156,11 +1157,18 @@ static void begin_disk(void)
 	scene.f->disk.budget = 1 << 30;
 }
 
+static void begin_disk(void)
+{
+	scratch_run("rm -rf %s/cache", scratch_folder());
+	begin_again();
+}
+
 static void end_disk(void)
 {
 	h5_source_forget(scene.f, &scene.f->sources[2]);
 	ck_assert_uint_eq(scene.f->disk.open, 0);
 	close(scene.f->disk.fd);
+	free(scene.f->scratch);
 	end();
 }
 
@@ -1231,7 +1239,7 @@ START_TEST(bytes_on_disk)
 	ck_assert_uint_eq(scene.reply.received, 0);
 	ck_assert_uint_eq(read_file(CELL, N - 100, NULL), N - 100);
 	end_disk();
-	begin_disk();
+	begin_again();
 	ck_assert_uint_eq(
 		open_file(CELL, (struct step[]){{.url = MINE, .fields = {OFFER}, .head = HEAD("304") END}}, 1,
 			  &one_cell),
@@ -1239,7 +1247,7 @@ START_TEST(bytes_on_disk)
 	ck_assert_uint_eq(read_file(0, SIZE, NULL), SIZE);
 	end_disk();
 	/* Its end is not a whole block. */
-	begin_disk();
+	begin_again();
 	ck_assert_uint_eq(
 		open_file(4 * CELL,
 			  (struct step[]){{.url = MINE, .fields = {OFFER}, .head = HEAD("304") END}}, 1,
@@ -1314,7 +1322,6 @@ START_TEST(what_is_not_kept)
 		close_file(2);
 		open_file(CELL, &fetched, 1, &one_cell); /* nothing is offered */
 		end_disk();
-		scratch_run("rm -r %s/cache", scratch_folder());
 	}
 	/* An answer that does not tell its tag may be of another version. */
 	begin_disk();

@@ -33,6 +33,13 @@ static struct folder {
 	char closed[64]; /* names of the files, in that order */
 } folder;
 
+/* To commit files: what the calls return, for which files they were. */
+static struct {
+	int codes[FILES];
+	struct h5_vfs *asked[FILES];
+	unsigned count;
+} commits;
+
 static int opened(void *arg, const char *path, const struct h5_file_set *set, const struct h5_opened *what,
 		  struct h5_vfs *vfs, void **own)
 {
@@ -66,6 +73,7 @@ static void setup(void)
 	char from[512], path[200];
 
 	memset(&folder, 0, sizeof folder);
+	memset(&commits, 0, sizeof commits);
 	snprintf(folder.path, sizeof folder.path, "%s/folder", scratch_folder());
 	scratch_run("rm -rf '%s'; mkdir -p '%s/f/g'", folder.path, folder.path);
 	scratch_fixture("check_tree.h5", from);
@@ -579,12 +587,6 @@ START_TEST(idle_files)
 END_TEST
 
 /* ---- closing and committing ---- */
-
-static struct {
-	int codes[FILES];
-	struct h5_vfs *asked[FILES];
-	unsigned count;
-} commits;
 
 int __wrap_h5_vfs_fsync_directory(struct h5_vfs *vfs, struct h5_node *node);
 int __wrap_h5_vfs_fsync_directory(struct h5_vfs *vfs, struct h5_node *node)
