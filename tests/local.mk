@@ -75,6 +75,7 @@ UNIT_TESTS = \
 	tests/unit/check_layout \
 	tests/unit/check_listing \
 	tests/unit/check_local \
+	tests/unit/check_loop \
 	tests/unit/check_lower_bound \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \
@@ -199,6 +200,8 @@ tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h src/fuse/mountinfo.c src/fuse/mountinfo.h
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64
+tests_unit_check_loop_SOURCES = tests/unit/check_loop.c src/fuse/loop.c src/fuse/loop.h
+tests_unit_check_loop_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=fuse_req_userdata,--wrap=fuse_req_interrupted,--wrap=h5_processors,--wrap=h5_thread_start,--wrap=clock_gettime,--wrap=poll,--wrap=pthread_join,--wrap=pthread_timedjoin_np
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
