@@ -334,8 +334,6 @@ static void *serve(void *arg)
 			fuse_session_exit(l->session);
 			pthread_mutex_lock(&l->lock);
 			l->error = error;
-			l->stopping = true;
-			pthread_cond_broadcast(&l->free);
 			sem_post(&l->over);
 			break;
 		}
