@@ -69,6 +69,7 @@ UNIT_TESTS = \
 	tests/unit/check_index_read_faults \
 	tests/unit/check_index_formats \
 	tests/unit/check_intake \
+	tests/unit/check_invalidate \
 	tests/unit/check_journal \
 	tests/unit/check_journal_names \
 	tests/unit/check_json_read \
@@ -200,6 +201,8 @@ tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h src/fuse/mountinfo.c src/fuse/mountinfo.h
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64
+tests_unit_check_invalidate_SOURCES = tests/unit/check_invalidate.c src/fuse/invalidate.c src/fuse/invalidate.h $(fault_alloc)
+tests_unit_check_invalidate_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fuse_lowlevel_notify_inval_inode,--wrap=fuse_lowlevel_notify_inval_entry,--wrap=fuse_lowlevel_notify_store,--wrap=fuse_session_exit,--wrap=h5_vfs_getattr,--wrap=h5_vfs_read,--wrap=h5_vfs_tell_size,--wrap=h5_vfs_on_stale_names,--wrap=h5_vfs_take_stale_name
 tests_unit_check_loop_SOURCES = tests/unit/check_loop.c src/fuse/loop.c src/fuse/loop.h
 tests_unit_check_loop_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=fuse_req_userdata,--wrap=fuse_req_interrupted,--wrap=h5_processors,--wrap=h5_thread_start,--wrap=clock_gettime,--wrap=poll,--wrap=pthread_join,--wrap=pthread_timedjoin_np
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
