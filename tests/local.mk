@@ -4,6 +4,7 @@ UNIT_TESTS = \
 	tests/unit/check_array \
 	tests/unit/check_attribute \
 	tests/unit/check_attribute_write \
+	tests/unit/check_background \
 	tests/unit/check_bad_structures \
 	tests/unit/check_base \
 	tests/unit/check_btree \
@@ -199,8 +200,11 @@ tests_unit_check_replacement_SOURCES = tests/unit/check_replacement.c $(crash_im
 tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h src/fuse/mountinfo.c src/fuse/mountinfo.h
-tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64
+tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h \
+	src/fuse/mountinfo.c src/fuse/mountinfo.h src/fuse/sandbox.c src/fuse/sandbox.h src/fuse/seccomp.c src/fuse/seccomp.h
+tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64,--wrap=h5_log,--wrap=prctl,--wrap=seccomp_init,--wrap=seccomp_release,--wrap=seccomp_attr_set,--wrap=seccomp_rule_add,--wrap=seccomp_rule_add_array,--wrap=seccomp_load,--wrap=seccomp_api_get
+tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
+tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
 tests_unit_check_invalidate_SOURCES = tests/unit/check_invalidate.c src/fuse/invalidate.c src/fuse/invalidate.h $(fault_alloc)
 tests_unit_check_invalidate_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fuse_lowlevel_notify_inval_inode,--wrap=fuse_lowlevel_notify_inval_entry,--wrap=fuse_lowlevel_notify_store,--wrap=fuse_session_exit,--wrap=h5_vfs_getattr,--wrap=h5_vfs_read,--wrap=h5_vfs_tell_size,--wrap=h5_vfs_on_stale_names,--wrap=h5_vfs_take_stale_name
 tests_unit_check_loop_SOURCES = tests/unit/check_loop.c src/fuse/loop.c src/fuse/loop.h
