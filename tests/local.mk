@@ -89,6 +89,7 @@ UNIT_TESTS = \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
 	tests/unit/check_new_file \
+	tests/unit/check_negotiate \
 	tests/unit/check_node_number \
 	tests/unit/check_named \
 	tests/unit/check_number \
@@ -205,6 +206,8 @@ tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c 
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64,--wrap=h5_log,--wrap=prctl,--wrap=seccomp_init,--wrap=seccomp_release,--wrap=seccomp_attr_set,--wrap=seccomp_rule_add,--wrap=seccomp_rule_add_array,--wrap=seccomp_load,--wrap=seccomp_api_get
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
+tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
+tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
 tests_unit_check_invalidate_SOURCES = tests/unit/check_invalidate.c src/fuse/invalidate.c src/fuse/invalidate.h $(fault_alloc)
 tests_unit_check_invalidate_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fuse_lowlevel_notify_inval_inode,--wrap=fuse_lowlevel_notify_inval_entry,--wrap=fuse_lowlevel_notify_store,--wrap=fuse_session_exit,--wrap=h5_vfs_getattr,--wrap=h5_vfs_read,--wrap=h5_vfs_tell_size,--wrap=h5_vfs_on_stale_names,--wrap=h5_vfs_take_stale_name
 tests_unit_check_loop_SOURCES = tests/unit/check_loop.c src/fuse/loop.c src/fuse/loop.h
