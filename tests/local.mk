@@ -139,6 +139,7 @@ UNIT_TESTS = \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
+	tests/unit/check_view_arrays \
 	tests/unit/check_view_input \
 	tests/unit/check_virtual \
 	tests/unit/check_walk \
@@ -275,6 +276,7 @@ tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_cal
 tests_unit_check_remote_link_SOURCES = tests/unit/check_remote_link.c tests/lib/link_scene.h $(fault_alloc)
 tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/link_scene.h
+tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)

@@ -1,0 +1,180 @@
+/* Arrays of the views npy and zarr: headers, types that stay, and chunks that lie across an edge. */
+#include "change/transaction.h"
+#include "dataset/create.h"
+#include "dataset/writer.h"
+#include "format/datatype_make.h"
+#include "scratch.h"
+#include "view/intake.h"
+#include "view/npy_header.h"
+#include "view/zarr_array.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void begin(struct scratch *scratch)
+{
+	scratch_init(scratch, "header_create-latest.h5");
+	scratch_open(scratch);
+}
+
+static void finish(struct scratch *scratch)
+{
+	SUCCEEDS(h5_tx_commit(scratch->file));
+	h5_dataset_writers_close(scratch->file);
+	scratch_release(scratch);
+}
+
+/* ---- headers of NPY ---- */
+
+static void check_header(const char *text, size_t n, unsigned version)
+{
+	const size_t before = version == 1 ? 10 : 12;
+	struct h5_buf dictionary, head;
+	size_t size;
+
+	h5_buf_init(&dictionary, SIZE_MAX);
+	h5_buf_add(&dictionary, text, n);
+	h5_npy_header_make(&dictionary, &head);
+	ck_assert_int_eq(head.err, 0);
+	ck_assert_uint_eq(head.size % 64, 0);
+	ck_assert_msg(head.size > before + n && head.size <= before + n + 64, "%zu: %zu", n, head.size);
+	ck_assert_int_eq(head.data[6], (int)version);
+	ck_assert_int_eq(head.data[7], 0);
+	SUCCEEDS(h5_npy_header_size((const uint8_t *)head.data, head.size, &size));
+	ck_assert_uint_eq(size, head.size);
+	ck_assert(!n || !memcmp(head.data + before, text, n));
+	for (size_t i = before + n; i < size - 1; i++)
+		ck_assert_int_eq(head.data[i], ' ');
+	ck_assert_int_eq(head.data[size - 1], '\n');
+	h5_buf_release(&head);
+	h5_buf_release(&dictionary);
+}
+
+/* No more spaces than are needed, and the lowest version. */
+START_TEST(headers_end_at_a_multiple_of_64)
+{
+	const size_t most = UINT16_MAX - 64;
+	char *text = malloc(most + 1);
+
+	memset(text, 127, most + 1);
+	for (size_t n = 0; n < 200; n++)
+		check_header(text, n, 1);
+	check_header(text, most, 1);
+	check_header(text, most + 1, 2);
+	text[0] = (char)128;
+	check_header(text, 100, 3);
+	text[0] = 'x';
+	text[99] = (char)255;
+	check_header(text, 100, 3);
+	free(text);
+}
+END_TEST
+
+/* ---- the type of a dataset that an NPY file replaces ---- */
+
+enum place { ALONE, IN_ARRAY, FIRST, LAST, IN_ARRAY_OF_MEMBER };
+
+static struct h5_datatype *type_with(enum place place, enum h5_string_padding padding)
+{
+	struct h5_datatype *type = h5_datatype_make_string(4, padding, H5_CHARSET_UTF8), *whole;
+
+	if (place == ALONE)
+		return type;
+	if (place == IN_ARRAY || place == IN_ARRAY_OF_MEMBER)
+		type = h5_datatype_make_array(1, (uint64_t[]){1}, type);
+	if (place == IN_ARRAY)
+		return type;
+	whole = h5_datatype_make_compound(5, 2);
+	if (place == FIRST)
+		SUCCEEDS(h5_datatype_add_member(whole, "s", 0, type));
+	SUCCEEDS(h5_datatype_add_member(whole, "n", place == FIRST ? 4 : 0,
+					h5_datatype_make_integer(1, false, H5_ORDER_LE)));
+	if (place != FIRST)
+		SUCCEEDS(h5_datatype_add_member(whole, "s", 1, type));
+	return whole;
+}
+
+static const struct h5_datatype *string_in(const struct h5_datatype *type)
+{
+	if (type->class == H5_CLASS_COMPOUND)
+		type = type->compound.members[type->compound.members[0].type->size == 1].type;
+	return type->class == H5_CLASS_ARRAY ? type->array.base : type;
+}
+
+static void replace(struct scratch *scratch, enum place place, enum h5_string_padding padding)
+{
+	static const char *const files[] = {
+		"{'descr': '|S4', 'fortran_order': False, 'shape': (1,)}",
+		"{'descr': '|S4', 'fortran_order': False, 'shape': (1, 1)}",
+		"{'descr': [('s', '|S4'), ('n', '|u1')], 'fortran_order': False, 'shape': (1,)}",
+		"{'descr': [('n', '|u1'), ('s', '|S4')], 'fortran_order': False, 'shape': (1,)}",
+		"{'descr': [('n', '|u1'), ('s', '|S4', (1,))], 'fortran_order': False, 'shape': (1,)}"};
+	struct h5_new_dataset how = {.type = type_with(place, padding),
+				     .space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {1}, .max = {1}},
+				     .layout = H5_LAYOUT_CONTIGUOUS};
+	struct h5_intake intake = {.ops = &h5_intake_npy, .file = scratch->file, .gather = 1 << 20};
+	const struct h5_dataset *dataset;
+	const struct h5_datatype *string;
+	struct h5_lru_entry *ref;
+	char head[10] = "\x93NUMPY\1\0";
+
+	SUCCEEDS(h5_dataset_create(scratch->file, &how, &intake.target));
+	h5_datatype_free((struct h5_datatype *)(uintptr_t)how.type);
+	head[8] = (char)strlen(files[place]);
+	SUCCEEDS(h5_intake_begin(&intake));
+	SUCCEEDS(h5_intake_take(&intake, head, sizeof head));
+	SUCCEEDS(h5_intake_take(&intake, files[place], strlen(files[place])));
+	SUCCEEDS(h5_intake_take(&intake, "abcde", place == ALONE || place == IN_ARRAY ? 4 : 5));
+	SUCCEEDS(h5_intake_finish(&intake));
+	SUCCEEDS(h5_dataset_get(scratch->file, intake.dataset, &ref, &dataset));
+	string = string_in(dataset->type);
+	ck_assert_int_eq(string->class, H5_CLASS_STRING);
+	/* What NumPy writes makes strings of ASCII that are padded with zeros. */
+	ck_assert_msg(string->string.padding == (padding == H5_PAD_SPACEPAD ? H5_PAD_NULLPAD : padding),
+		      "place %d, padding %d: %d", (int)place, (int)padding, (int)string->string.padding);
+	ck_assert_int_eq(string->string.charset,
+			 padding == H5_PAD_SPACEPAD ? H5_CHARSET_ASCII : H5_CHARSET_UTF8);
+	h5_file_put(scratch->file, ref);
+	h5_intake_end(&intake);
+}
+
+/* With spaces behind them strings would end in NULs and spaces. */
+START_TEST(strings_with_spaces_do_not_stay)
+{
+	static const enum h5_string_padding all[] = {H5_PAD_NULLTERM, H5_PAD_NULLPAD, H5_PAD_SPACEPAD};
+	struct scratch scratch;
+
+	begin(&scratch);
+	for (enum place place = ALONE; place <= IN_ARRAY_OF_MEMBER; place++)
+		for (unsigned i = 0; i < 3; i++)
+			replace(&scratch, place, all[i]);
+	finish(&scratch);
+}
+END_TEST
+
+/* ---- chunks of Zarr ---- */
+
+/* In all dimensions that there may be: what lies behind the arrays of them is no dimension. */
+START_TEST(cut_chunks_of_many_dimensions)
+{
+	struct h5_dataset dataset = {.space = {.kind = H5_SPACE_SIMPLE, .rank = H5_RANK_MAX, .elements = 1}};
+	struct h5_zarr_array array = {.dataset = &dataset, .rank = H5_RANK_MAX, .is_extended = true};
+
+	for (unsigned d = 0; d < H5_RANK_MAX; d++) {
+		dataset.space.dims[d] = dataset.space.max[d] = 1;
+		array.shape[d] = array.chunk[d] = array.grid[d] = 1;
+	}
+	dataset.space.dims[1] = dataset.space.max[1] = array.shape[1] = array.grid[1] = 2;
+	dataset.space.max[0] = 3;
+	array.shape[0] = 200;
+	array.chunk[0] = 100;
+	array.grid[0] = 2;
+	ck_assert_uint_eq(h5_zarr_array_cut_chunks(&array), 2);
+	array.shape[H5_RANK_MAX - 1] = 2;
+	array.chunk[H5_RANK_MAX - 1] = 2;
+	ck_assert_uint_eq(h5_zarr_array_cut_chunks(&array), 4);
+}
+END_TEST
+
+UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay,
+	  cut_chunks_of_many_dimensions)
