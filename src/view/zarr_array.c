@@ -469,7 +469,8 @@ static int read_rows(const struct h5_zarr_array *a, const struct h5_zarr_chunk *
 
 	if (n > part)
 		h5_dataset_fill(a->dataset, c->begin + offset + part, buf + part, n - part);
-	return h5_dataset_read(a->dataset, c->begin + offset, buf, part);
+	/* Behind the end of the dataset there is nothing to read, not even no bytes. */
+	return part ? h5_dataset_read(a->dataset, c->begin + offset, buf, part) : 0;
 }
 
 int h5_zarr_chunk_read(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint64_t offset,

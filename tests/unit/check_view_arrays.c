@@ -1,4 +1,4 @@
-/* Arrays of the views npy and zarr: headers, types that stay, and chunks that lie across an edge. */
+/* Arrays of the views npy and zarr: headers, types that stay, and bytes of chunks that lie across an edge. */
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
@@ -176,5 +176,75 @@ START_TEST(cut_chunks_of_many_dimensions)
 }
 END_TEST
 
+enum { SIZE = 3, ROWS = 5, COLUMNS = 4 };
+
+static const uint8_t fill[SIZE] = {201, 202, 203};
+
+/* Any bytes of any chunk of rows, of which the last one has rows behind the dataset's end. */
+static void check_chunks(struct h5_zarr_array *a, uint64_t rows, const uint8_t data[ROWS * COLUMNS * SIZE])
+{
+	const size_t size = rows * COLUMNS * SIZE;
+	uint8_t expected[ROWS * COLUMNS * SIZE], got[ROWS * COLUMNS * SIZE];
+
+	a->chunk[0] = rows;
+	a->grid[0] = a->chunks = (ROWS + rows - 1) / rows;
+	a->chunk_bytes = size;
+	for (uint64_t number = 0; number < a->chunks; number++) {
+		struct h5_zarr_chunk chunk;
+
+		for (size_t i = 0; i < size; i++)
+			expected[i] = number * size + i < ROWS * COLUMNS * SIZE ? data[number * size + i]
+										: fill[i % SIZE];
+		SUCCEEDS(h5_zarr_chunk_find(a, NULL, number, &chunk));
+		ck_assert_int_eq(chunk.source, H5_ZARR_ROWS);
+		ck_assert_uint_eq(chunk.size, size);
+		for (size_t at = 0; at < size; at++)
+			for (size_t n = 1; n <= size - at; n++) {
+				memset(got, 0, sizeof got);
+				SUCCEEDS(h5_zarr_chunk_read(a, &chunk, at, got, n));
+				ck_assert_msg(!memcmp(got, expected + at, n),
+					      "rows %ju, chunk %ju, %zu bytes at %zu", (uintmax_t)rows,
+					      (uintmax_t)number, n, at);
+			}
+	}
+}
+
+START_TEST(rows_behind_the_end_are_the_fill_value)
+{
+	struct h5_new_dataset how = {.type = h5_datatype_make_opaque(SIZE, ""),
+				     .space = {.kind = H5_SPACE_SIMPLE,
+					       .rank = 2,
+					       .dims = {ROWS, COLUMNS},
+					       .max = {ROWS, COLUMNS}},
+				     .layout = H5_LAYOUT_CONTIGUOUS,
+				     .fill = fill};
+	uint8_t data[ROWS * COLUMNS * SIZE];
+	struct h5_dataset_writer *writer;
+	const struct h5_dataset *dataset;
+	struct h5_zarr_array array;
+	struct h5_lru_entry *ref;
+	struct scratch scratch;
+	uint64_t address;
+
+	for (unsigned i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(1 + i);
+	begin(&scratch);
+	SUCCEEDS(h5_dataset_create(scratch.file, &how, &address));
+	h5_datatype_free((struct h5_datatype *)(uintptr_t)how.type);
+	SUCCEEDS(h5_dataset_writer_get(scratch.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, sizeof data));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
+	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
+	ck_assert_uint_eq(array.chunks, 1);
+	for (uint64_t rows = 1; rows <= ROWS; rows++)
+		check_chunks(&array, rows, data);
+	h5_file_put(scratch.file, ref);
+	finish(&scratch);
+}
+END_TEST
+
 UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay,
-	  cut_chunks_of_many_dimensions)
+	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value)
