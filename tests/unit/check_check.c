@@ -5,6 +5,7 @@
 #include "change/open.h"
 #include "fault_kinds.h"
 #include "fault_step.h"
+#include "offline/check_private.h"
 #include "scratch.h"
 
 #include <stdio.h>
@@ -211,4 +212,75 @@ START_TEST(every_interruption)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("check", {every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2})
+/* ---- counts of links ---- */
+
+static void add_line(void *arg, const char *path, const struct h5_error *error)
+{
+	h5_buf_printf(arg, "%s: %s\n", path, error->text);
+}
+
+static void add_damage(void *arg, const struct h5_error *error)
+{
+	struct h5_checker *checker = arg;
+
+	add_line(checker->check->arg, checker->path, error);
+}
+
+static void expect_next(struct h5_check_walk *walk, uint64_t address, const char *path)
+{
+	const char *found;
+	uint64_t at;
+
+	ck_assert(h5_check_next(walk, &at, &found));
+	ck_assert_uint_eq(at, address);
+	ck_assert_str_eq(found, path);
+}
+
+/* Of an object that was checked, and has as many links as it counts, the path is not kept: if there are more,
+ * the next one is told. */
+START_TEST(paths_of_wrong_counts)
+{
+	struct h5_buf said;
+	struct h5_check check = {.found = add_line, .arg = &said};
+	struct h5_checker checker = {.check = &check, .damage.heard = add_damage};
+	struct h5_check_walk *walk = &checker.walk;
+	const char *path;
+	uint64_t address;
+
+	h5_buf_init(&said, TEXT_MOST);
+	checker.damage.arg = &checker;
+	SUCCEEDS(h5_check_add(walk, 100, "/low"));
+	SUCCEEDS(h5_check_add(walk, 200, "/two"));
+	SUCCEEDS(h5_check_add(walk, 200, "/other"));
+	SUCCEEDS(h5_check_add(walk, 300, "/unread"));
+	SUCCEEDS(h5_check_add(walk, 400, "/high"));
+	SUCCEEDS(h5_check_add(walk, 500, "/end"));
+	expect_next(walk, 100, "/low");
+	h5_check_set_count(walk, 1);
+	expect_next(walk, 200, "/two");
+	h5_check_set_count(walk, 1);
+	expect_next(walk, 300, "/unread");
+	expect_next(walk, 400, "/high");
+	h5_check_set_count(walk, 3);
+	expect_next(walk, 500, "/end");
+	h5_check_set_count(walk, 1);
+	SUCCEEDS(h5_check_add(walk, 100, "/end/late"));
+	SUCCEEDS(h5_check_add(walk, 100, "/end/later"));
+	SUCCEEDS(h5_check_add(walk, 300, "/end/late"));
+	SUCCEEDS(h5_check_add(walk, 400, "/end/late"));
+	ck_assert(!h5_check_next(walk, &address, &path));
+	SUCCEEDS(h5_check_counts(&checker));
+	h5_buf_byte(&said, 0);
+	ck_assert_str_eq(said.data,
+			 "/end/late: object header: counts 1 links to it, but there are 3\n"
+			 "/two: object header: counts 1 links to it, but there are 2\n"
+			 "/high: object header: counts 3 links to it, but there are 2, so its space will "
+			 "not be given back\n");
+	ck_assert_uint_eq(check.excess, 1);
+	h5_check_walk_release(walk);
+	h5_buf_release(&said);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("check", {every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
+		{paths_of_wrong_counts, 1})
