@@ -1,5 +1,6 @@
 /* The directory that a tree is copied to: what is there stays, what fails leaves nothing, and nothing is
  * written elsewhere. */
+#include "base/error.h"
 #include "offline/target.h"
 #include "scratch.h"
 
@@ -70,6 +71,35 @@ START_TEST(only_an_empty_directory)
 	snprintf(path, sizeof path, "%s/none/below", copy.path);
 	ck_assert_int_eq(h5_target_open(path, &other), -ENOENT);
 	check_names(&copy, ".", "file");
+	end(&copy);
+}
+END_TEST
+
+/* One that cannot be looked through is not taken for empty, and nothing stays open. */
+START_TEST(no_descriptor_is_left)
+{
+	static const char *const texts[] = {"cannot be opened: Too many open files", "Too many open files"};
+	struct rlimit before, limit;
+	struct h5_target other;
+	struct copy copy;
+	int next;
+
+	begin(&copy);
+	SUCCEEDS(write_file(&copy, "file", "text"));
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	next = dup(copy.target.top);
+	close(next);
+	for (int left = 0; left < 2; left++) {
+		limit = before;
+		limit.rlim_cur = (rlim_t)(next + left);
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		ck_assert_int_eq(h5_target_open(copy.path, &other), -EMFILE);
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		ck_assert_str_eq(h5_error_last()->text, texts[left]);
+		ck_assert_int_eq(dup(copy.target.top), next);
+		close(next);
+	}
+	ck_assert_int_eq(h5_target_open(copy.path, &other), -ENOTEMPTY);
 	end(&copy);
 }
 END_TEST
@@ -183,5 +213,6 @@ START_TEST(directories_that_move)
 }
 END_TEST
 
-UNIT_MAIN("target", only_an_empty_directory, files_have_contents_and_status, names_that_are_taken,
-	  names_of_files_that_are_written, files_that_cannot_be_written, directories_that_move)
+UNIT_MAIN("target", only_an_empty_directory, no_descriptor_is_left, files_have_contents_and_status,
+	  names_that_are_taken, names_of_files_that_are_written, files_that_cannot_be_written,
+	  directories_that_move)
