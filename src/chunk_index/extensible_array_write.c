@@ -401,42 +401,6 @@ static int create(struct h5_chunk_index *index)
 	return rc;
 }
 
-static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
-{
-	struct h5_extensible_array_header *header = &index->extensible_array,
-					  written = {.index_block = H5_UNDEF};
-	struct change change = {.index = index, .chunk = chunk};
-	int rc;
-
-	if (index->layout.address == H5_UNDEF) {
-		rc = create(index);
-	} else {
-		rc = prepare(index);
-		written = *header;
-	}
-	if (rc)
-		return rc;
-	if (!h5_earray_locate(index, header, number, &change.position))
-		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
-			       (uintmax_t)number);
-	if (number >= header->max_index)
-		header->max_index = number + 1;
-	return change_leaf(&change, &written);
-}
-
-static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
-{
-	const struct h5_chunk absent = h5_chunk_absent();
-	uint64_t number;
-	int rc = 0;
-
-	if (index->layout.address == H5_UNDEF)
-		rc = h5_earray_number(index);
-	if (!rc && !h5_chunk_index_number_of(index, scaled, &number))
-		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond the maximum");
-	return rc ? rc : set_number(index, number, chunk->address == H5_UNDEF ? &absent : chunk);
-}
-
 /* Finds the next of the n elements from the position on, element *i itself or one behind it, that is stored
  * and has scaled[0] >= first. */
 static bool next_behind(const struct h5_chunk_index *index, const struct h5_earray_position *position,
@@ -472,18 +436,16 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_positi
 	return rc;
 }
 
-static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+/* trim_leaf() for the leaves from that of chunk `number` on that begin before chunk `last`. */
+static int trim_leaves(struct h5_chunk_index *index, uint64_t number, uint64_t last, uint64_t first,
+		       h5_chunk_visit *visit, void *arg)
 {
-	uint64_t left = h5_file_size(index->file), number = 0, from, end;
+	uint64_t left = h5_file_size(index->file), from, end;
 	struct h5_earray_position position;
-	int rc;
+	int rc = 0;
 
-	/* If dimension 0 is not the unlimited one, the chunks to remove are spread over all of the array. */
-	if (!index->step[index->slowest] || (!index->slowest && !h5_mul(first, index->step[0], &number)))
-		return 0;
-	rc = prepare(index);
-	/* Also beyond Max Index Set: a kill may have left elements there without the new header. */
-	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &position)) {
+	for (; !rc && number < last && h5_earray_locate(index, &index->extensible_array, number, &position);
+	     number = end) {
 		struct h5_lru_entry *ref;
 		const uint8_t *elements;
 
@@ -495,9 +457,68 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 		if (elements && !rc)
 			rc = trim_leaf(index, &position, first, elements, end - number, visit, arg);
 		h5_file_put(index->file, ref);
-		number = end;
 	}
 	return rc;
+}
+
+static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	uint64_t number = 0;
+	int rc;
+
+	/* If dimension 0 is not the unlimited one, the chunks to remove are spread over all of the array. */
+	if (!index->step[index->slowest] || (!index->slowest && !h5_mul(first, index->step[0], &number)))
+		return 0;
+	rc = prepare(index);
+	/* Also beyond Max Index Set: a kill may have left elements there without the new header. */
+	return rc ? rc : trim_leaves(index, number, UINT64_MAX, first, visit, arg);
+}
+
+static int no_visit(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return 0;
+}
+
+static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
+{
+	struct h5_extensible_array_header *header = &index->extensible_array,
+					  written = {.index_block = H5_UNDEF};
+	struct change change = {.index = index, .chunk = chunk};
+	int rc;
+
+	if (index->layout.address == H5_UNDEF) {
+		rc = create(index);
+	} else {
+		rc = prepare(index);
+		/* With the new Max Index Set, what a kill has left there would be found. Its space is lost.
+		 */
+		if (!rc)
+			rc = trim_leaves(index, header->max_index, number, 0, no_visit, NULL);
+		written = *header;
+	}
+	if (rc)
+		return rc;
+	if (!h5_earray_locate(index, header, number, &change.position))
+		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
+			       (uintmax_t)number);
+	if (number >= header->max_index)
+		header->max_index = number + 1;
+	return change_leaf(&change, &written);
+}
+
+static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	const struct h5_chunk absent = h5_chunk_absent();
+	uint64_t number;
+	int rc = 0;
+
+	if (index->layout.address == H5_UNDEF)
+		rc = h5_earray_number(index);
+	if (!rc && !h5_chunk_index_number_of(index, scaled, &number))
+		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond the maximum");
+	return rc ? rc : set_number(index, number, chunk->address == H5_UNDEF ? &absent : chunk);
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {

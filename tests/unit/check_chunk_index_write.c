@@ -312,6 +312,68 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
+/* A kill whose journal is lost may leave chunks in a block without the header's new Max Index Set. Whether
+ * they are found does not change when later chunks are set. */
+START_TEST(what_a_kill_leaves_stays_as_it_is)
+{
+	static const struct {
+		uint64_t stored;    /* chunks before */
+		uint64_t killed[3]; /* set by the commit that is killed */
+		uint64_t next;	    /* set after it */
+	} cases[] = {{1, {2, 3, 3}, 3},
+		     {10, {11, 12, 13}, 14},
+		     {10, {11, 12, 13}, 15},
+		     {100, {101, 102, 1000}, 5000},
+		     {PAGED + 10, {PAGED + 11, PAGED + 100, PAGED + 1023}, PAGED + 5000}};
+	const uint64_t *killed = cases[_i].killed, next = cases[_i].next;
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	char prefix[128], path[160];
+	unsigned states, hidden = 0;
+	struct target t;
+
+	begin(&t, "plain", &record);
+	target_set_range(&t, 0, cases[_i].stored);
+	SUCCEEDS(target_publish(&t, PAGED + 6000));
+	crash_image_load(&image, t.scratch.path);
+	record.record = true;
+	for (unsigned i = 0; i < 3; i++)
+		SUCCEEDS(target_set(&t, killed[i]));
+	SUCCEEDS(target_commit(&t));
+	target_close(&t);
+	scratch_wrap(&t.scratch, NULL);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	states = crash_image_save_states(&image, &record, prefix);
+	ck_assert_uint_gt(states, 2);
+	for (unsigned state = 0; state < states; state++) {
+		uint64_t found[3];
+
+		snprintf(path, sizeof path, "%s-%03u.h5", prefix, state);
+		scratch_copy(path, t.scratch.path);
+		target_open(&t);
+		for (unsigned i = 0; i < 3; i++) {
+			found[i] = target_value(&t, killed[i]);
+			ck_assert(found[i] == H5_UNDEF || found[i] == ((killed[i] * 7 + 3) & 0xff));
+			hidden += found[i] == H5_UNDEF;
+		}
+		SUCCEEDS(target_set(&t, next));
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+		target_assert_stored(&t, 0, cases[_i].stored);
+		target_assert_stored(&t, next, next + 1);
+		for (unsigned i = 0; i < 3; i++)
+			if (killed[i] != next)
+				ck_assert_uint_eq(target_value(&t, killed[i]), found[i]);
+		target_close(&t);
+	}
+	ck_assert_uint_gt(hidden, 3);
+	target_release(&t);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
 START_TEST(chunks_that_cannot_be)
 {
 	const struct h5_chunk absent = {.address = H5_UNDEF, .size = 77},
@@ -462,6 +524,7 @@ END_TEST
 UNIT_MAIN_LOOPS("chunk_index_write", {appending_makes_what_libhdf5_makes, 4}, {from_the_end_with_gaps, 1},
 		{trimming_leaves_what_libhdf5_leaves, 2}, {rows_are_trimmed_along_a_limited_dimension, 1},
 		{an_array_that_has_to_move, 1}, {an_index_block_that_has_to_move, 1},
-		{what_is_committed_stays, 1}, {killed_between_cells, 6}, {chunks_that_cannot_be, 1},
+		{what_is_committed_stays, 1}, {killed_between_cells, 6},
+		{what_a_kill_leaves_stays_as_it_is, 5}, {chunks_that_cannot_be, 1},
 		{indexes_that_cannot_be, sizeof strange_indexes / sizeof *strange_indexes},
 		{every_write_can_fail, 1})
