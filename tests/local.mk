@@ -296,7 +296,7 @@ tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c tests/lib/onion_builder.h $(fault_alloc) $(scratch)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)
-tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=qsort
 tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_builder.h $(scratch)

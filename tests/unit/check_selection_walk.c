@@ -25,6 +25,25 @@ struct scene {
 
 static uint64_t state;
 
+void __real_qsort(void *array, size_t n, size_t size, int (*compare)(const void *, const void *));
+void __wrap_qsort(void *array, size_t n, size_t size, int (*compare)(const void *, const void *));
+
+/* qsort() may put elements that compare as equal into any order; here, into the reverse of the one they were
+ * in. */
+void __wrap_qsort(void *array, size_t n, size_t size, int (*compare)(const void *, const void *))
+{
+	uint8_t *bytes = array;
+
+	for (size_t i = 0; i < n / 2; i++)
+		for (size_t k = 0; k < size; k++) {
+			uint8_t *a = bytes + i * size + k, *b = bytes + (n - 1 - i) * size + k, byte = *a;
+
+			*a = *b;
+			*b = byte;
+		}
+	__real_qsort(array, n, size, compare);
+}
+
 /* A number below this one. */
 static uint64_t draw(uint64_t below)
 {
