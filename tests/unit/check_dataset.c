@@ -628,6 +628,7 @@ struct findings {
 	int read; /* what comes of reading all */
 	int last; /* of reading the last element of the first chunk, and of its last byte as one of a chunk */
 	int last_of_chunk;
+	int last_row; /* of the last row of the first chunk */
 };
 
 static void hear(void *arg, const struct h5_error *error)
@@ -659,10 +660,14 @@ static uint64_t last_of_first(const struct h5_dataset *dataset)
 static void look_at_last(const struct h5_dataset *dataset, struct findings *f)
 {
 	const uint64_t first[H5_RANK_MAX] = {0};
+	const uint64_t row = dataset->layout.chunked.dims[dataset->layout.chunked.rank - 1];
+	const size_t n = (size_t)row * dataset->type->size;
 	struct h5_whole_chunk chunk;
-	uint8_t element[64];
+	uint8_t element[64], *bytes = malloc(n);
 
 	ck_assert_uint_le(dataset->type->size, sizeof element);
+	f->last_row = h5_dataset_read(dataset, last_of_first(dataset) + dataset->type->size - n, bytes, n);
+	free(bytes);
 	f->last = h5_dataset_read(dataset, last_of_first(dataset), element, dataset->type->size);
 	ck_assert_int_eq(h5_whole_chunk_find(dataset, NULL, first, &chunk), 0);
 	f->last_of_chunk = chunk.state == H5_CHUNK_NOT_STORED
@@ -775,9 +780,12 @@ START_TEST(runs_beyond_the_last_address)
 	struct findings f;
 
 	load_chunked(&c, "long_runs");
+	f = look_at(&c, false);
+	ck_assert(!f.read && !f.last && !f.last_row);
 	set_chunk(&c, 0, UINT64_MAX - 10, c.chunks[0].size);
 	f = look_at(&c, false);
 	ck_assert(f.read == -EUCLEAN && f.last == -EUCLEAN && f.last_of_chunk == -EUCLEAN);
+	ck_assert_int_eq(f.last_row, -EUCLEAN);
 }
 END_TEST
 
