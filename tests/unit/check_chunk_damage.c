@@ -533,6 +533,32 @@ START_TEST(chunk_size_width)
 }
 END_TEST
 
+/* The error names the chunks that the index is for. */
+START_TEST(indexes_of_other_chunks)
+{
+	static const char *const texts[] = {"fixed array: it is for unfiltered chunks", NULL,
+					    "fixed array: it is for unfiltered structured chunks",
+					    "fixed array: it is for filtered structured chunks",
+					    "fixed array: client 4 is not supported"};
+	struct image m = load_image("chunk_index-array500.h5");
+	const uint64_t address = put_fixed_array(&m, 2);
+	struct opened o;
+
+	for (uint8_t client = 0; client < 5; client++) {
+		int rc;
+
+		m.data[address + 5] = client;
+		sign(&m, address, address + 24);
+		rc = open_line(&o, &m, H5_INDEX_FIXED_ARRAY, address, 4, true, 8, 100);
+		ck_assert_int_eq(rc, client == 4 ? -ENOTSUP : texts[client] ? -EUCLEAN : 0);
+		if (rc)
+			ck_assert_str_eq(h5_error_last()->text, texts[client]);
+		close_index(&o);
+	}
+	free(m.data);
+}
+END_TEST
+
 /* An index that doesn't fit its dataset. */
 START_TEST(indexes_of_other_datasets)
 {
@@ -581,4 +607,4 @@ END_TEST
 UNIT_MAIN("chunk_damage", flipped_bits_are_noticed, flipped_bit_of_a_page, cursors_pass_over_damage,
 	  truncated_files, headers_with_other_values, version_1_nodes_with_other_bytes,
 	  version_1_circles_levels_counts, version_1_shared_children, version_1_last_key, chunk_size_width,
-	  indexes_of_other_datasets)
+	  indexes_of_other_chunks, indexes_of_other_datasets)

@@ -220,5 +220,44 @@ START_TEST(what_is_absent_costs_one_descent)
 }
 END_TEST
 
+/* Where numbers are counted by the maximum dimensions, a search goes on with what is inside of these. */
+START_TEST(no_chunk_is_beyond_the_maximum)
+{
+	unsigned seen[2] = {0};
+	FILE *text = open_account();
+	struct walker w;
+
+	while (open_next(text, &w)) {
+		const struct h5_chunk_layout *layout = &w.o.layout.chunked;
+		const unsigned rank = w.f.space.rank;
+		const bool numbers = layout->index == H5_INDEX_FIXED_ARRAY ||
+				     layout->index == H5_INDEX_EXTENSIBLE_ARRAY ||
+				     layout->index == H5_INDEX_IMPLICIT;
+
+		for (unsigned d = 0; d < rank && numbers && layout->address != H5_UNDEF; d++) {
+			const uint64_t max = w.f.space.max[d];
+			uint64_t scaled[H5_RANK_MAX] = {0}, next[H5_RANK_MAX];
+			bool stored;
+
+			if (max == H5_UNLIMITED || !max)
+				continue;
+			for (unsigned i = d + 1; i < rank; i++)
+				scaled[i] = 5;
+			scaled[d] = (max - 1) / layout->dims[d] + 1;
+			ck_assert_int_eq(h5_chunk_index_gap(w.o.index, &w.cursor, scaled, &stored, next), 0);
+			ck_assert(!stored);
+			for (unsigned i = 0; i < rank; i++)
+				ck_assert_msg(next[i] == (!d ? UINT64_MAX : i + 1 == d), "%s: %u %u: %ju",
+					      w.f.name, d, i, (uintmax_t)next[i]);
+			seen[d != 0]++;
+		}
+		close_this(&w);
+	}
+	fclose(text);
+	ck_assert(seen[0] && seen[1]);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("chunk_index_cursor", {the_same_as_without, sizeof orders / sizeof *orders},
-		{neighbours_ask_once_a_block, 1}, {what_is_absent_costs_one_descent, 1})
+		{neighbours_ask_once_a_block, 1}, {what_is_absent_costs_one_descent, 1},
+		{no_chunk_is_beyond_the_maximum, 1})
