@@ -361,8 +361,8 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cu
 }
 
 /* If the chunk lies beyond the maximum dimensions, as it may in a damaged file, sets *next to the next one
- * inside, and returns true. */
-static bool pass_maximum(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *next)
+ * inside. Then the `gap` of an index has nothing to add. */
+static void pass_maximum(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *next)
 {
 	const unsigned rank = index->layout.rank;
 	unsigned i = 0;
@@ -370,15 +370,14 @@ static bool pass_maximum(const struct h5_chunk_index *index, const uint64_t *sca
 	while (i < rank && (!index->along[i] || scaled[i] < index->along[i]))
 		i++;
 	if (i == rank)
-		return false;
+		return;
 	if (!i) {
 		memset(next, 0xff, rank * sizeof *next);
-		return true;
+		return;
 	}
 	memcpy(next, scaled, i * sizeof *next);
 	memset(next + i, 0, (rank - i) * sizeof *next);
 	next[i - 1]++;
-	return true;
 }
 
 int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
@@ -393,9 +392,10 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
 		return rc;
 	memcpy(next, scaled, rank * sizeof *next);
 	next[rank - 1]++;
+	pass_maximum(index, scaled, next);
 	if (index->layout.address == H5_UNDEF)
 		memset(next, 0xff, rank * sizeof *next);
-	else if (!pass_maximum(index, scaled, next) && index->ops->gap)
+	else if (index->ops->gap)
 		index->ops->gap(index, cursor, scaled, next);
 	if (h5_chunk_compare(next, scaled, rank) <= 0) { /* a damaged index */
 		memcpy(next, scaled, rank * sizeof *next);
