@@ -7,6 +7,7 @@
 #include "object/attribute_values.h"
 #include "object/value_heap.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static int add_all(const struct going *g)
 		rc = h5_dataset_seek_stored(dataset, at, &at);
 		if (rc || at >= dataset->size)
 			break;
-		at -= at % size;
+		assert(!(at % size));
 		n = (size_t)h5_min(fit, (dataset->size - at) / size);
 		rc = h5_dataset_read(dataset, at, slab, n * size);
 		if (!rc)
