@@ -102,18 +102,10 @@ static bool has_gaps(const struct h5_replacement *r)
 	return r->writer->ops == &h5_write_chunked && !r->writer->dataset->early;
 }
 
-/* Bytes up to the offset get the fill value. */
-static int extend(struct h5_replacement *r, uint64_t to)
+/* Bytes up to the offset get the fill value. They count as soon as the request has succeeded. */
+static int extend(const struct h5_replacement *r, uint64_t to)
 {
-	int rc = 0;
-
-	if (to <= r->size)
-		return 0;
-	if (!has_gaps(r))
-		rc = h5_dataset_writer_fill(r->writer, r->size, to - r->size);
-	if (!rc)
-		r->size = to;
-	return rc;
+	return to <= r->size || has_gaps(r) ? 0 : h5_dataset_writer_fill(r->writer, r->size, to - r->size);
 }
 
 int h5_replacement_write(struct h5_replacement *r, uint64_t offset, const void *data, size_t n)
