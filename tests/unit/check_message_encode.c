@@ -290,24 +290,37 @@ START_TEST(names_of_links)
 }
 END_TEST
 
+/* Each differs in one number from a layout that some version has. */
 START_TEST(layouts_that_no_version_has)
 {
-	struct h5_layout layout = {.version = 3, .class = H5_LAYOUT_CHUNKED};
-	uint8_t body[64];
-	struct h5_writer w = h5_writer_init(body, sizeof body, 8, 8);
+	static uint8_t data[UINT16_MAX + 1], body[UINT16_MAX + 64];
+	static const struct {
+		struct h5_layout sound, bad;
+	} cases[] = {
+#define CHUNKED(v, ...)                                                                                      \
+	{.version = v, .class = H5_LAYOUT_CHUNKED, .chunked = {.rank = 1, .element_size = 1, __VA_ARGS__}}
+		{{.version = 3, .class = H5_LAYOUT_CONTIGUOUS},
+		 {.version = 2, .class = H5_LAYOUT_CONTIGUOUS}},
+		{{.version = 4, .class = H5_LAYOUT_CONTIGUOUS},
+		 {.version = 5, .class = H5_LAYOUT_CONTIGUOUS}},
+		{{.version = 4, .class = H5_LAYOUT_CONTIGUOUS}, {.version = 4, .class = H5_LAYOUT_VIRTUAL}},
+		{{.version = 3, .class = H5_LAYOUT_COMPACT, .compact = {data, UINT16_MAX}},
+		 {.version = 3, .class = H5_LAYOUT_COMPACT, .compact = {data, UINT16_MAX + 1}}},
+		{CHUNKED(3, .dims = {UINT32_MAX}), CHUNKED(3, .dims = {UINT64_C(1) << 32})},
+		{CHUNKED(3, .dims = {5}), CHUNKED(3, .dims = {5}, .index = H5_INDEX_SINGLE)},
+		{CHUNKED(4, .dims = {5}, .index = H5_INDEX_SINGLE), CHUNKED(4, .dims = {5})},
+#undef CHUNKED
+	};
 
-	layout.chunked = (struct h5_chunk_layout){.rank = 1, .dims = {UINT64_C(1) << 32}, .element_size = 1};
-	h5_layout_encode(&w, &layout);
-	ck_assert(w.err);
-	layout.chunked.dims[0] = 5;
-	layout.chunked.index = H5_INDEX_SINGLE;
-	w = h5_writer_init(body, sizeof body, 8, 8);
-	h5_layout_encode(&w, &layout);
-	ck_assert(w.err);
-	layout = (struct h5_layout){.version = 4, .class = H5_LAYOUT_VIRTUAL};
-	w = h5_writer_init(body, sizeof body, 8, 8);
-	h5_layout_encode(&w, &layout);
-	ck_assert(w.err);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_writer w = h5_writer_init(body, sizeof body, 8, 8);
+
+		h5_layout_encode(&w, &cases[i].sound);
+		ck_assert_msg(!w.err, "case %zu", i);
+		w = h5_writer_init(body, sizeof body, 8, 8);
+		h5_layout_encode(&w, &cases[i].bad);
+		ck_assert_msg(w.err, "case %zu", i);
+	}
 }
 END_TEST
 
