@@ -445,6 +445,33 @@ START_TEST(batches)
 }
 END_TEST
 
+/* Collections get larger as objects come, and take no more memory than these need. */
+START_TEST(collections_of_a_batch_grow)
+{
+	enum { HEADER = 16, LARGEST = 1 << 16, OBJECT = 4000, LEAST = 512 };
+	const size_t sizes[] = {8, LEAST - 3 * HEADER - 8, 8};
+	const size_t held[] = {LEAST, LEAST, 2 * LEAST};
+	static const char bytes[OBJECT] = {1};
+	uint64_t address, wanted = 4096;
+	uint32_t index;
+	struct heap_scene s;
+
+	heap_scene_begin(&s, "latest", NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		SUCCEEDS(s.batch.sink.put(&s.batch.sink, bytes, sizes[i], &address, &index));
+		ck_assert_uint_eq(s.batch.held, held[i]);
+	}
+	for (unsigned i = 0; i < 60; i++)
+		SUCCEEDS(s.batch.sink.put(&s.batch.sink, bytes, OBJECT, &address, &index));
+	ck_assert_uint_eq(s.batch.count, 7);
+	for (size_t i = 0; i < s.batch.count; i++, wanted = wanted < LARGEST ? 2 * wanted : LARGEST)
+		ck_assert_uint_eq(s.batch.blocks[i].size, wanted);
+	check_held(&s.batch, true);
+	SUCCEEDS(heap_scene_commit(&s));
+	heap_scene_end(&s);
+}
+END_TEST
+
 static unsigned count_of(struct heap_scene *s, size_t length)
 {
 	unsigned count = 0;
@@ -497,6 +524,6 @@ START_TEST(every_write_can_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
-		{objects_go, 5}, {objects_stay, 1}, {free_space_across_pages, 2},
-		{others_share_a_collection, 1}, {the_largest_object, 2}, {killed_between_cells, 2},
-		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
+		{collections_of_a_batch_grow, 1}, {objects_go, 5}, {objects_stay, 1},
+		{free_space_across_pages, 2}, {others_share_a_collection, 1}, {the_largest_object, 2},
+		{killed_between_cells, 2}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
