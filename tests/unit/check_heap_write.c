@@ -4,6 +4,7 @@
 #include "base/lookup3.h"
 #include "change/transaction.h"
 #include "object/fractal_heap.h"
+#include "object/fractal_heap_space.h"
 #include "object/fractal_heap_write.h"
 #include "scratch.h"
 
@@ -598,7 +599,215 @@ START_TEST(the_largest_root)
 }
 END_TEST
 
+/* ---- what is free, and what is counted ---- */
+
+static void expect_sections(const struct h5_heap_space *space, const struct h5_free_section *wanted,
+			    unsigned count)
+{
+	ck_assert_uint_eq(space->count, count);
+	for (unsigned i = 0; i < count; i++) {
+		ck_assert_uint_eq(space->sections[i].offset, wanted[i].offset);
+		ck_assert_uint_eq(space->sections[i].size, wanted[i].size);
+	}
+}
+
+/* Pieces that meet become one, and the smallest that is large enough is taken. */
+START_TEST(sections_are_joined_and_taken)
+{
+	static const struct h5_free_section apart[] = {{100, 50}, {200, 30}, {300, 40}};
+	static struct h5_heap_space space;
+	uint64_t offset;
+
+	memset(&space, 0, sizeof space);
+	h5_heap_space_add(&space, 5, 0);
+	ck_assert(!space.sections_changed && !space.count);
+	ck_assert(!h5_heap_space_take(&space, 1, &offset) && !space.sections_changed);
+	for (unsigned i = 0; i < 3; i++)
+		h5_heap_space_add(&space, apart[i].offset, apart[i].size);
+	ck_assert(space.sections_changed);
+	expect_sections(&space, apart, 3);
+	ck_assert(!h5_heap_space_take(&space, 51, &offset));
+	ck_assert(h5_heap_space_take(&space, 30, &offset));
+	ck_assert_uint_eq(offset, 200);
+	expect_sections(&space, (struct h5_free_section[]){{100, 50}, {300, 40}}, 2);
+	ck_assert(h5_heap_space_take(&space, 25, &offset));
+	ck_assert_uint_eq(offset, 300);
+	ck_assert(h5_heap_space_take(&space, 16, &offset));
+	ck_assert_uint_eq(offset, 100);
+	expect_sections(&space, (struct h5_free_section[]){{116, 34}, {325, 15}}, 2);
+	/* before one, behind one, and between two */
+	h5_heap_space_add(&space, 310, 15);
+	h5_heap_space_add(&space, 150, 10);
+	expect_sections(&space, (struct h5_free_section[]){{310, 30}, {116, 44}}, 2);
+	h5_heap_space_add(&space, 160, 150);
+	expect_sections(&space, (struct h5_free_section[]){{116, 224}}, 1);
+}
+END_TEST
+
+/* Of many pieces the largest stay; of equal ones, the last. */
+START_TEST(the_largest_sections_stay)
+{
+	static struct h5_free_section wanted[H5_HEAP_SECTIONS];
+	static struct h5_heap_space space;
+
+	memset(&space, 0, sizeof space);
+	for (unsigned i = 0; i < H5_HEAP_SECTIONS; i++) {
+		wanted[i] = (struct h5_free_section){1000 * i, 20 + (i + 5) % H5_HEAP_SECTIONS};
+		h5_heap_space_add(&space, wanted[i].offset, wanted[i].size);
+	}
+	expect_sections(&space, wanted, H5_HEAP_SECTIONS);
+	h5_heap_space_add(&space, 300000, 20);
+	expect_sections(&space, wanted, H5_HEAP_SECTIONS);
+	/* instead of the one of 20 bytes, and of the first one of 21 */
+	wanted[H5_HEAP_SECTIONS - 5] = (struct h5_free_section){300000, 21};
+	h5_heap_space_add(&space, 300000, 21);
+	expect_sections(&space, wanted, H5_HEAP_SECTIONS);
+	wanted[H5_HEAP_SECTIONS - 5] = (struct h5_free_section){400000, 30};
+	h5_heap_space_add(&space, 400000, 30);
+	expect_sections(&space, wanted, H5_HEAP_SECTIONS);
+}
+END_TEST
+
+/* The note has room for so many removed objects; managed ones that follow each other count as one. */
+START_TEST(the_largest_removed_objects_are_noted)
+{
+	static struct h5_removed_object wanted[H5_HEAP_REMOVED];
+	static struct h5_heap_space space;
+	static const struct h5_removed_object last = {false, 50000, 30}, small = {false, 60000, 10},
+					      joined = {false, 1000 * 5 + 15, 7},
+					      huge_behind = {true, 1000 * 6 + 16, 10},
+					      behind_huge = {false, 1000 * 7 + 17, 10};
+
+	memset(&space, 0, sizeof space);
+	for (unsigned i = 0; i < H5_HEAP_REMOVED; i++) {
+		wanted[i] = (struct h5_removed_object){i == 7, 1000 * i, 10 + i};
+		h5_heap_space_note_removed(&space, &wanted[i]);
+	}
+	wanted[5].size += joined.size;
+	h5_heap_space_note_removed(&space, &joined);
+	h5_heap_space_note_removed(&space, &huge_behind);
+	h5_heap_space_note_removed(&space, &behind_huge);
+	h5_heap_space_note_removed(&space, &small);
+	h5_heap_space_note_removed(&space, &last);
+	wanted[0] = last;
+	ck_assert_uint_eq(space.removed_count, H5_HEAP_REMOVED);
+	for (unsigned i = 0; i < H5_HEAP_REMOVED; i++) {
+		ck_assert_int_eq(space.removed[i].is_huge, wanted[i].is_huge);
+		ck_assert_uint_eq(space.removed[i].offset, wanted[i].offset);
+		ck_assert_uint_eq(space.removed[i].size, wanted[i].size);
+	}
+	ck_assert(space.note_changed && !space.sections_changed);
+}
+END_TEST
+
+/* The bytes of a removed object are used again after the commit only if the note of it is sound, and of the
+ * section list and the heap as they are. */
+START_TEST(a_note_of_another_heap)
+{
+	static const struct {
+		unsigned at, width;
+		uint64_t change;
+		bool unsealed; /* the checksum is not that of the change */
+	} cases[] = {
+		{0, 1, 0, false},  {0, 1, 1, false},  {4, 4, 1, false},	 {8, 8, 1, false},
+		{16, 8, 1, false}, {24, 8, 1, false}, {32, 8, 1, false}, {40, 2, 0xff00, false},
+		{0, 1, 1, true},   {44, 1, 1, true},
+	};
+	enum { FIRST = 18, SIZE = 100, NOTE = H5_REMOVED_NOTE_SIZE + H5_REMOVED_OBJECT_SIZE };
+	uint8_t id[ID_SIZE], note[NOTE];
+	uint64_t manager, at;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	SUCCEEDS(heap_insert(&h, SIZE, id, ID_SIZE));
+	ck_assert_uint_eq(h5_uint_from(id + 1, 5), FIRST);
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, id, ID_SIZE));
+	SUCCEEDS(h5_tx_commit(h.file));
+	manager = heap_number(&h, h.address + 38);
+	at = heap_number(&h, manager + 54) + heap_number(&h, manager + 70);
+	SUCCEEDS(h5_file_read(h.file, at, note, NOTE));
+	ck_assert_mem_eq(note, "h5fs", 4);
+	h5_uint_to(note + cases[_i].at, h5_uint_from(note + cases[_i].at, cases[_i].width) ^ cases[_i].change,
+		   cases[_i].width);
+	if (!cases[_i].unsealed)
+		h5_uint_to(note + NOTE - 4, h5_lookup3(note, NOTE - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(h.file, at, note, NOTE, H5_STAGE_HEAP));
+	h5_tx_forget(h.file, manager);
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(heap_insert(&h, SIZE, id, ID_SIZE));
+	ck_assert_uint_eq(h5_uint_from(id + 1, 5), _i ? FIRST + SIZE : FIRST);
+	heap_expect(&h, id, ID_SIZE, SIZE);
+	heap_end(&h);
+}
+END_TEST
+
+/* What the header counts. */
+struct statistics {
+	uint64_t free, managed, allocated, objects, huge_bytes, huge_objects;
+};
+
+static void expect_statistics(struct heap *h, const struct statistics *wanted)
+{
+	static const unsigned at[] = {30, 46, 54, 70, 78, 86};
+	const uint64_t numbers[] = {wanted->free,    wanted->managed,	 wanted->allocated,
+				    wanted->objects, wanted->huge_bytes, wanted->huge_objects};
+	uint64_t manager = heap_number(h, h->address + 38);
+
+	for (unsigned i = 0; i < sizeof at / sizeof *at; i++)
+		ck_assert_msg(heap_number(h, h->address + at[i]) == numbers[i], "field %u: %ju, not %ju",
+			      at[i], (uintmax_t)heap_number(h, h->address + at[i]), (uintmax_t)numbers[i]);
+	/* of the sections: no more than the heap has */
+	if (manager != H5_UNDEF)
+		ck_assert_uint_le(heap_number(h, manager + 6), wanted->free);
+}
+
+/* Each block has a prefix of 18 bytes. The free space of a root of two rows is that of all its blocks of 512
+ * bytes, whether they are there or not. */
+START_TEST(what_a_header_counts)
+{
+	enum { FIRST = 512 - 18, EIGHT = 8 * FIRST };
+	uint8_t ids[3][ID_SIZE], huge[2][ID_SIZE];
+	bool replaced;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	SUCCEEDS(heap_insert(&h, 100, ids[0], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){FIRST - 100, 512, 512, 1, 0, 0});
+	SUCCEEDS(heap_insert(&h, 480, ids[1], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){4 * FIRST - 580, 2048, 1024, 2, 0, 0});
+	for (unsigned i = 0; i < 3; i++)
+		SUCCEEDS(heap_insert(&h, 480, ids[2], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){EIGHT - 100 - 4 * 480, 4096, 5 * 512, 5, 0, 0});
+	SUCCEEDS(heap_insert(&h, 5000, huge[0], ID_SIZE));
+	SUCCEEDS(heap_insert(&h, 6000, huge[1], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){EIGHT - 100 - 4 * 480, 4096, 5 * 512, 5, 11000, 2});
+	SUCCEEDS(h5_fractal_heap_replace(h.file, h.address, huge[0], ID_SIZE, object_of(7000), 7000,
+					 &replaced));
+	ck_assert(replaced);
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, ids[1], ID_SIZE));
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, huge[0], ID_SIZE));
+	/* Its bytes are counted as free already; a huge object goes with the next change after the commit. */
+	expect_statistics(&h, &(struct statistics){EIGHT - 100 - 3 * 480, 4096, 5 * 512, 4, 13000, 2});
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, huge[1], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){EIGHT - 100 - 3 * 480, 4096, 5 * 512, 4, 6000, 1});
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(heap_insert(&h, 480, ids[1], ID_SIZE));
+	expect_statistics(&h, &(struct statistics){EIGHT - 100 - 4 * 480, 4096, 5 * 512, 5, 0, 0});
+	ck_assert_uint_eq(heap_number(&h, h.address + 22), H5_UNDEF);
+	heap_expect(&h, ids[0], ID_SIZE, 100);
+	heap_expect(&h, ids[1], ID_SIZE, 480);
+	heap_expect(&h, ids[2], ID_SIZE, 480);
+	heap_end(&h);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
 		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1},
 		{a_block_in_two_places, 1}, {an_indirect_block_in_two_places, 1}, {a_heap_of_nothing, 1},
-		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2})
+		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2},
+		{sections_are_joined_and_taken, 1}, {the_largest_sections_stay, 1},
+		{the_largest_removed_objects_are_noted, 1}, {a_note_of_another_heap, 10},
+		{what_a_header_counts, 1})
