@@ -4,6 +4,7 @@
 #include "base/lookup3.h"
 #include "change/transaction.h"
 #include "object/fractal_heap.h"
+#include "object/fractal_heap_private.h"
 #include "object/fractal_heap_space.h"
 #include "object/fractal_heap_write.h"
 #include "scratch.h"
@@ -804,10 +805,60 @@ START_TEST(what_a_header_counts)
 }
 END_TEST
 
+/* Where the object of a managed ID is: *entry: of its direct block in the root. */
+static uint64_t heap_place(struct heap *h, const uint8_t *id, uint64_t *entry)
+{
+	uint64_t offset = h5_uint_from(id + 1, 5), root = heap_number(h, h->address + 132);
+	const struct h5_fractal_heap *heap;
+	struct h5_fractal_heap_slot slot;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_heap_header_get(h->file, h->address, &ref, &heap));
+	slot = h5_fractal_heap_locate(heap, offset);
+	*entry = root + 18 + 8 * ((uint64_t)slot.row * heap->width + slot.column);
+	h5_file_put(h->file, ref);
+	return heap_number(h, *entry) + offset - slot.begin;
+}
+
+/* A new object in place of an old one lies where that is if one write of a cell can change it; else its block
+ * moves, so that a kill leaves the old one. Both ways the other objects stay. */
+START_TEST(replaced_in_one_write)
+{
+	enum { OBJECTS = 24, SIZE = 1500 };
+	uint8_t ids[OBJECTS][ID_SIZE];
+	unsigned moved = 0, stayed = 0;
+	bool replaced;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		SUCCEEDS(heap_insert(&h, SIZE + i, ids[i], ID_SIZE));
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		uint64_t entry, before, after;
+		bool safe;
+
+		SUCCEEDS(h5_tx_commit(h.file));
+		before = heap_place(&h, ids[i], &entry);
+		safe = h5_tx_is_safe(h.file, before, SIZE + i);
+		SUCCEEDS(h5_fractal_heap_replace(h.file, h.address, ids[i], ID_SIZE, object_of(SIZE + i),
+						 SIZE + i, &replaced));
+		ck_assert(replaced);
+		after = heap_place(&h, ids[i], &entry);
+		ck_assert_int_eq(after == before, safe);
+		*(safe ? &stayed : &moved) += 1;
+		for (unsigned k = 0; k < OBJECTS; k++)
+			heap_expect(&h, ids[k], ID_SIZE, SIZE + k);
+	}
+	ck_assert_uint_gt(moved, 0);
+	ck_assert_uint_gt(stayed, 0);
+	heap_end(&h);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
 		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1},
 		{a_block_in_two_places, 1}, {an_indirect_block_in_two_places, 1}, {a_heap_of_nothing, 1},
 		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2},
 		{sections_are_joined_and_taken, 1}, {the_largest_sections_stay, 1},
 		{the_largest_removed_objects_are_noted, 1}, {a_note_of_another_heap, 10},
-		{what_a_header_counts, 1})
+		{what_a_header_counts, 1}, {replaced_in_one_write, 1})
