@@ -463,7 +463,167 @@ START_TEST(types_that_are_made)
 }
 END_TEST
 
+/* ---- what NumPy lacks ---- */
+
+#define INTEGER(bytes, bits, endian)                                                                         \
+	{                                                                                                    \
+		.class = H5_CLASS_INTEGER, .size = bytes, .precision = bits, .order = endian,                \
+		.is_signed = true                                                                            \
+	}
+#define BINARY(n, e, m, endian)                                                                              \
+	{                                                                                                    \
+		.class = H5_CLASS_FLOAT, .size = n, .precision = 8 * n, .order = endian,                     \
+		.fl = { H5_NORM_IMPLIED,                                                                     \
+			8 * n - 1,                                                                           \
+			m,                                                                                   \
+			e,                                                                                   \
+			0,                                                                                   \
+			m,                                                                                   \
+			(1 << (e - 1)) - 1 }                                                                 \
+	}
+
+/* The texts for NumPy of a type, and of an NPY file's and a Zarr array's; NULL: there is none. */
+static void expect_numpy(const struct h5_datatype *type, const char *text, const char *npy, const char *zarr)
+{
+	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	char header[200];
+	struct h5_buf out;
+
+	h5_buf_init(&out, 1000);
+	h5_datatype_numpy(type, &out);
+	h5_buf_byte(&out, 0);
+	ck_assert(!out.err);
+	ck_assert_str_eq(out.data, text ? text : "object");
+	h5_buf_release(&out);
+	h5_buf_init(&out, 1000);
+	ck_assert_int_eq(h5_datatype_npy(type, &scalar, &out), !!npy);
+	h5_buf_byte(&out, 0);
+	ck_assert(!out.err);
+	snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': (), }",
+		 npy ? npy : "");
+	if (npy)
+		ck_assert_str_eq(out.data, header);
+	h5_buf_release(&out);
+	h5_buf_init(&out, 1000);
+	ck_assert_int_eq(h5_datatype_zarr(type, &out), !!zarr);
+	h5_buf_byte(&out, 0);
+	ck_assert(!out.err);
+	if (zarr)
+		ck_assert_str_eq(out.data, zarr);
+	h5_buf_release(&out);
+}
+
+/* What NumPy lacks, it lacks in a compound, too, and in an array in one. */
+START_TEST(types_that_numpy_lacks)
+{
+	static struct h5_datatype float_le = BINARY(4, 8, 23, H5_ORDER_LE),
+				  odd_float = BINARY(4, 7, 24, H5_ORDER_LE);
+	static const struct {
+		struct h5_datatype type;
+		const char *text, *exact; /* NULL: none */
+	} cases[] = {
+		{INTEGER(4, 32, H5_ORDER_LE), "<i4", "<i4"},
+		{INTEGER(8, 64, H5_ORDER_BE), ">i8", ">i8"},
+		{INTEGER(4, 31, H5_ORDER_LE), NULL, NULL},
+		{INTEGER(3, 24, H5_ORDER_LE), NULL, NULL},
+		{INTEGER(16, 128, H5_ORDER_LE), NULL, NULL},
+		{INTEGER(4, 32, H5_ORDER_VAX), NULL, NULL},
+		{{.class = H5_CLASS_BITFIELD, .size = 2, .precision = 16}, NULL, "<u2"},
+		{{.class = H5_CLASS_BITFIELD, .size = 2, .precision = 15}, NULL, NULL},
+		{{.class = H5_CLASS_TIME, .size = 4, .precision = 32}, NULL, NULL},
+		{BINARY(2, 5, 10, H5_ORDER_LE), "<f2", "<f2"},
+		{BINARY(2, 8, 7, H5_ORDER_LE), NULL, NULL},
+		{BINARY(4, 7, 24, H5_ORDER_LE), NULL, NULL},
+		{BINARY(8, 11, 52, H5_ORDER_VAX), NULL, NULL},
+		{{.class = H5_CLASS_COMPLEX, .size = 8, .complex = {&float_le}}, "<c8", "<c8"},
+		{{.class = H5_CLASS_COMPLEX, .size = 8, .complex = {&odd_float}}, NULL, NULL},
+		{{.class = H5_CLASS_OPAQUE, .size = 7}, "|V7", "|V7"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *text = cases[i].text ? cases[i].text : "",
+			   *exact = cases[i].exact ? cases[i].exact : "";
+		struct h5_datatype type = cases[i].type;
+		struct h5_datatype array = {
+			.class = H5_CLASS_ARRAY, .size = 6 * type.size, .array = {2, {2, 3}, 6, &type}};
+		struct h5_member member = {(char[]){"a"}, 0, &type};
+		struct h5_datatype compound = {
+			.class = H5_CLASS_COMPOUND, .size = type.size, .compound = {1, &member}};
+		char form[2][80];
+
+		snprintf(form[0], 80, "'%s'", exact);
+		snprintf(form[1], 80, "\"%s\"", exact);
+		expect_numpy(&type, *text ? text : NULL, *exact ? form[0] : NULL, *exact ? form[1] : NULL);
+		for (unsigned within = 0; within < 2; within++) {
+			char name[80];
+
+			snprintf(name, 80, "[[\"a\",\"%s\"%s]]", text, within ? ",[2,3]" : "");
+			snprintf(form[0], 80, "[(\"a\", '%s'%s)]", exact, within ? ", (2, 3)" : "");
+			snprintf(form[1], 80, "[[\"a\",\"%s\"%s]]", exact, within ? ",[2,3]" : "");
+			expect_numpy(&compound, *text ? name : NULL, *exact ? form[0] : NULL,
+				     *exact ? form[1] : NULL);
+			member.type = &array;
+			compound.size = array.size;
+		}
+	}
+}
+END_TEST
+
+/* Two floats that h5py writes for a complex number, and such as are none. */
+START_TEST(pairs_of_floats)
+{
+	static const struct {
+		const char *first, *second;
+		struct h5_datatype parts[2];
+		unsigned gap, behind; /* bytes between the two, and behind them */
+		const char *npy;
+	} cases[] = {
+#define LE4 BINARY(4, 8, 23, H5_ORDER_LE)
+#define BE8 BINARY(8, 11, 52, H5_ORDER_BE)
+		{"r", "i", {LE4, LE4}, 0, 0, "'<c8'"},
+		{"r", "i", {BE8, BE8}, 0, 0, "'>c16'"},
+		{"i", "r", {LE4, LE4}, 0, 0, "[(\"i\", '<f4'), (\"r\", '<f4')]"},
+		{"r", "j", {LE4, LE4}, 0, 0, "[(\"r\", '<f4'), (\"j\", '<f4')]"},
+		{"x", "i", {LE4, LE4}, 0, 0, "[(\"x\", '<f4'), (\"i\", '<f4')]"},
+		{"r",
+		 "i",
+		 {BINARY(2, 5, 10, H5_ORDER_LE), BINARY(2, 5, 10, H5_ORDER_LE)},
+		 0,
+		 0,
+		 "[(\"r\", '<f2'), (\"i\", '<f2')]"},
+		{"r", "i", {LE4, BINARY(4, 8, 23, H5_ORDER_BE)}, 0, 0, "[(\"r\", '<f4'), (\"i\", '>f4')]"},
+		{"r", "i", {LE4, BE8}, 0, 0, "[(\"r\", '<f4'), (\"i\", '>f8')]"},
+		{"r", "i", {LE4, INTEGER(4, 32, H5_ORDER_LE)}, 0, 0, "[(\"r\", '<f4'), (\"i\", '<i4')]"},
+		{"r", "i", {LE4, LE4}, 4, 0, "[(\"r\", '<f4'), ('', '|V4'), (\"i\", '<f4')]"},
+		{"r", "i", {LE4, LE4}, 0, 4, "[(\"r\", '<f4'), (\"i\", '<f4'), ('', '|V4')]"},
+		{"r", "i", {LE4, BINARY(4, 7, 24, H5_ORDER_LE)}, 0, 0, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_datatype parts[2] = {cases[i].parts[0], cases[i].parts[1]};
+		char first[] = {cases[i].first[0], 0}, second[] = {cases[i].second[0], 0};
+		struct h5_member members[] = {{first, 0, &parts[0]},
+					      {second, parts[0].size + cases[i].gap, &parts[1]}};
+		struct h5_datatype type = {.class = H5_CLASS_COMPOUND, .compound = {2, members}};
+		static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+		char header[200];
+		struct h5_buf out;
+
+		type.size = (uint32_t)members[1].offset + parts[1].size + cases[i].behind;
+		h5_buf_init(&out, 1000);
+		ck_assert_int_eq(h5_datatype_npy(&type, &scalar, &out), !!cases[i].npy);
+		h5_buf_byte(&out, 0);
+		ck_assert(!out.err);
+		snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': (), }",
+			 cases[i].npy ? cases[i].npy : "");
+		if (cases[i].npy)
+			ck_assert_str_eq(out.data, header);
+		h5_buf_release(&out);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
 		{tags_of_opaque_types, 1}, {too_large_for_a_message, 1}, {names_of_types, 1},
 		{names_nested_deep, 1}, {names_without_memory, 1}, {types_without_memory, 1},
-		{types_that_are_made, 1})
+		{types_that_are_made, 1}, {types_that_numpy_lacks, 1}, {pairs_of_floats, 1})
