@@ -485,6 +485,62 @@ START_TEST(variable_length_data)
 }
 END_TEST
 
+/* One string of four is longer than its object: so is no value that has it, wherever it lies. */
+START_TEST(one_damaged_string)
+{
+	struct h5_datatype byte = integer(1, 0, 8, false, H5_ORDER_LE);
+	struct h5_datatype string = {
+		.class = H5_CLASS_VLEN, .size = 16, .vlen = {.is_string = true, .base = &byte}};
+	struct h5_datatype pair = {.class = H5_CLASS_ARRAY, .size = 32, .array = {1, {2}, 2, &string}};
+	struct h5_datatype all = {.class = H5_CLASS_ARRAY, .size = 64, .array = {2, {2, 2}, 4, &string}};
+	struct h5_member members[] = {{(char[]){"a"}, 0, &pair}, {(char[]){"b"}, 32, &pair}};
+	struct h5_datatype compound = {.class = H5_CLASS_COMPOUND, .size = 64, .compound = {2, members}};
+	const struct {
+		const struct h5_datatype *type;
+		struct h5_dataspace space;
+		const char *text;
+	} cases[] = {
+		{&all, {.kind = H5_SPACE_SCALAR}, "[[\"b\",\"bl\"],[\"blu\",\"bluc\"]]"},
+		{&compound, {.kind = H5_SPACE_SCALAR}, "{\"a\":[\"b\",\"bl\"],\"b\":[\"blu\",\"bluc\"]}"},
+		{&pair,
+		 {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {2}},
+		 "[[\"b\",\"bl\"],[\"blu\",\"bluc\"]]"},
+		{&string,
+		 {.kind = H5_SPACE_SIMPLE, .rank = 2, .dims = {2, 2}},
+		 "[[\"b\",\"bl\"],[\"blu\",\"bluc\"]]"},
+		{&string,
+		 {.kind = H5_SPACE_SIMPLE, .rank = 3, .dims = {2, 1, 2}},
+		 "[[[\"b\",\"bl\"]],[[\"blu\",\"bluc\"]]]"},
+	};
+	struct h5_file_set *set;
+	struct bytes b;
+
+	put_file(&b);
+	set = open_bytes(&b);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (unsigned bad = 0; bad <= 4; bad++) { /* 4: none */
+			struct h5_value_context context = {.file = h5_file_set_root(set)};
+			struct bytes data = {.n = 0};
+			struct h5_buf out;
+
+			for (unsigned k = 0; k < 4; k++) {
+				struct bytes element = vlen_element(k == bad ? 9 : k + 1, HEAP, STRING);
+
+				memcpy(data.data + data.n, element.data, element.n);
+				data.n += element.n;
+			}
+			h5_buf_init(&out, 1000);
+			ck_assert_int_eq(
+				h5_value_text(&context, cases[i].type, &cases[i].space, data.data, &out),
+				bad < 4 ? -EUCLEAN : 0);
+			if (bad == 4)
+				ends_with(&out, cases[i].text, strlen(cases[i].text), "strings");
+			h5_buf_release(&out);
+		}
+	h5_file_set_close(set);
+}
+END_TEST
+
 static struct bytes heap_id(uint64_t address, uint32_t index)
 {
 	struct bytes b = {.n = 0};
@@ -578,4 +634,5 @@ START_TEST(output_is_bounded)
 END_TEST
 
 UNIT_MAIN("value", attributes_as_h5py_reads_them, types_as_h5dump_writes_them, types_that_h5py_cannot_make,
-	  variable_length_data, references_of_the_old_style, references_of_the_new_style, output_is_bounded)
+	  variable_length_data, one_damaged_string, references_of_the_old_style, references_of_the_new_style,
+	  output_is_bounded)
