@@ -855,10 +855,41 @@ START_TEST(replaced_in_one_write)
 }
 END_TEST
 
+/* An object that is in its ID takes no more from the heap than that counts. */
+START_TEST(tiny_objects_are_counted)
+{
+	enum { BYTES = 94, COUNT = 102 };
+	static const uint64_t bytes[] = {2, 0, 0}, objects[] = {1, 0, 0};
+	static const uint8_t id[ID_SIZE] = {0x22, 'a', 'b', 'c'};
+	struct h5_heap_object object;
+	uint64_t free;
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	heap_fill(&h, JUST_ONE);
+	heap_patch(&h, HEADER, BYTES, 8, 5);
+	heap_patch(&h, HEADER, COUNT, 8, 2);
+	free = heap_number(&h, h.address + 30);
+	SUCCEEDS(h5_fractal_heap_get(h.file, h.address, id, ID_SIZE, &object));
+	ck_assert_uint_eq(object.size, 3);
+	ck_assert_mem_eq(object.data, "abc", 3);
+	h5_heap_object_release(&object);
+	for (unsigned i = 0; i < 3; i++) {
+		SUCCEEDS(h5_fractal_heap_remove(h.file, h.address, id, ID_SIZE));
+		ck_assert_uint_eq(heap_number(&h, h.address + BYTES), bytes[i]);
+		ck_assert_uint_eq(heap_number(&h, h.address + COUNT), objects[i]);
+		ck_assert_uint_eq(heap_number(&h, h.address + 70), 1);
+		ck_assert_uint_eq(heap_number(&h, h.address + 30), free);
+		SUCCEEDS(h5_tx_commit(h.file));
+	}
+	heap_end(&h);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id, BAD_HEAPS}, {a_full_heap, 1},
 		{a_table_without_indirect_blocks, 1}, {huge_objects_in_ids, 1}, {a_heap_with_filters, 1},
 		{a_block_in_two_places, 1}, {an_indirect_block_in_two_places, 1}, {a_heap_of_nothing, 1},
 		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2},
 		{sections_are_joined_and_taken, 1}, {the_largest_sections_stay, 1},
 		{the_largest_removed_objects_are_noted, 1}, {a_note_of_another_heap, 10},
-		{what_a_header_counts, 1}, {replaced_in_one_write, 1})
+		{what_a_header_counts, 1}, {replaced_in_one_write, 1}, {tiny_objects_are_counted, 1})
