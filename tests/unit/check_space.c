@@ -262,6 +262,36 @@ START_TEST(no_place_in_a_page)
 }
 END_TEST
 
+/* A whole page that would fit into one cell, where no page begins with one. */
+START_TEST(a_page_that_is_no_cell)
+{
+	struct h5_space space = {.base = 512, .areas = {{.end = 8192, .limit = INT64_MAX}}, .page = H5_CELL};
+
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_METADATA, H5_CELL) % H5_CELL, 0);
+	ck_assert_uint_eq(space.areas[0].end % H5_CELL, 0);
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, H5_CELL) % H5_CELL, 0);
+	h5_space_release(&space);
+}
+END_TEST
+
+/* What is new and not committed is free again after a rollback, where it lay before the end. */
+START_TEST(a_rollback_frees_what_was_new)
+{
+	struct h5_space space = {
+		.areas = {{.end = 9000, .committed_end = 9000, .least = 9000, .limit = INT64_MAX}}};
+
+	h5_space_reclaim(&space, 1000, 500);
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, 500), 1000);
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, 500), 9000);
+	h5_space_rollback(&space);
+	ck_assert(h5_extents_covers(&space.free[0], 1000, 500));
+	ck_assert_uint_eq(space.free[0].count, 1);
+	ck_assert_uint_eq(space.areas[0].end, 9000);
+	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_RAW, 500), 1000);
+	h5_space_release(&space);
+}
+END_TEST
+
 /* The end of any area may have moved. */
 START_TEST(ends_that_are_committed)
 {
@@ -438,5 +468,6 @@ START_TEST(members_are_cut_and_punched_one_by_one)
 END_TEST
 
 UNIT_MAIN("space", each_allocation_takes_the_first_place, limits, old_and_new_space, the_last_addresses,
-	  gaps_before_metadata, no_place_in_a_page, ends_that_are_committed, cut_one_by_one,
-	  waste_is_free_ends_and_pages, members_have_their_own_ends, members_are_cut_and_punched_one_by_one)
+	  gaps_before_metadata, no_place_in_a_page, a_page_that_is_no_cell, a_rollback_frees_what_was_new,
+	  ends_that_are_committed, cut_one_by_one, waste_is_free_ends_and_pages, members_have_their_own_ends,
+	  members_are_cut_and_punched_one_by_one)
