@@ -13,6 +13,8 @@
 #include "object/global_heap_write.h"
 #include "object/heap_dead.h"
 #include "object/named_record_write.h"
+#include "store/extension.h"
+#include "store/file_open.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -581,5 +583,88 @@ START_TEST(the_extension_follows_the_superblock)
 }
 END_TEST
 
+/* ---- the ends of members ---- */
+
+/* A copy of both members of a split file. */
+static void begin_split(struct scratch *s, const char *name, struct fault_io *record)
+{
+	static const char *const parts[] = {"r", "m"};
+	char from[512], fixture[64];
+
+	scratch_init(s, "crash_multi.h5"); /* for a folder */
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(fixture, sizeof fixture, "members/%s-%s.h5", name, parts[i]);
+		scratch_fixture(fixture, from);
+		snprintf(s->path, sizeof s->path, "%s/%s-%s.h5", s->folder, name, parts[i]);
+		scratch_copy(from, s->path);
+	}
+	scratch_wrap(s, record);
+	scratch_open(s);
+}
+
+/* The address of the ends of both members. */
+static uint64_t ends_of(struct h5_file *file)
+{
+	struct h5_header extension = {0};
+	struct h5_driver_info info;
+	uint64_t address;
+
+	SUCCEEDS(h5_extension_load(file, &extension));
+	SUCCEEDS(h5_file_driver_info(file, &extension, &info, &address));
+	ck_assert_uint_eq(info.members, 2);
+	h5_header_release(&extension);
+	return address;
+}
+
+/* They are there before anything leads to what lies before them; and without a change they are not written.
+ */
+START_TEST(ends_of_members)
+{
+	static const char *const splits[] = {"split_earliest", "split_latest"};
+	const struct h5_dataspace space = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	struct h5_datatype *type = h5_datatype_make_integer(1, true, H5_ORDER_LE);
+	const size_t n = h5_driver_info_ends_size(2);
+	uint8_t block[64] = {1}, before[64], after[64];
+	const struct h5_superblock *sb;
+	struct fault_io record = {0};
+	uint64_t ends, address, raw;
+	struct scratch s;
+	size_t written;
+
+	begin_split(&s, splits[_i], &record);
+	sb = h5_file_superblock(s.file);
+	ck_assert_int_eq(sb->extension == H5_UNDEF, !_i);
+	ends = ends_of(s.file);
+	ck_assert_uint_le(n, sizeof before);
+	SUCCEEDS(h5_file_read(s.file, ends, before, n));
+	SUCCEEDS(h5_attribute_create(s.file, sb->root, "a", type, &space, "1"));
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_METADATA, 1 << 16, &address));
+	SUCCEEDS(h5_tx_put(s.file, address, block, sizeof block));
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &raw));
+	SUCCEEDS(h5_tx_write(s.file, raw, block, sizeof block));
+	record.record = true;
+	SUCCEEDS(h5_tx_commit(s.file));
+	written = last_write(&record, sb->base + ends, n);
+	ck_assert_uint_lt(last_write(&record, sb->base, 48), written);
+	ck_assert_uint_lt(written, last_write(&record, sb->base + sb->root, 256));
+	record.record = false;
+	fault_io_release(&record);
+	SUCCEEDS(h5_file_read(s.file, ends, after, n));
+	ck_assert_mem_ne(before, after, n);
+	/* A hole, and no end that moves. */
+	h5_tx_free(s.file, address, 1 << 15);
+	SUCCEEDS(h5_tx_commit(s.file));
+	record = (struct fault_io){.record = true};
+	address = h5_tx_number(s.file);
+	SUCCEEDS(h5_tx_give_back(s.file, 1));
+	ck_assert_uint_eq(h5_tx_number(s.file), address);
+	for (size_t i = 0; i < record.count; i++)
+		ck_assert(record.events[i].file || record.events[i].kind != FAULT_WRITE);
+	scratch_release(&s);
+	fault_io_release(&record);
+	h5_datatype_free(type);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {values, 1}, {orders, 1}, {messages, 1},
-		{the_extension_follows_the_superblock, 2})
+		{the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
