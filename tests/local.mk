@@ -134,6 +134,7 @@ UNIT_TESTS = \
 	tests/unit/check_target \
 	tests/unit/check_transaction \
 	tests/unit/check_transfers \
+	tests/unit/check_transfers_disk \
 	tests/unit/check_tree \
 	tests/unit/check_tree_files \
 	tests/unit/check_value \
@@ -359,8 +360,14 @@ if HAVE_LIBCURL
 fake_curl += tests/lib/fake_curl.c
 endif
 fake_curl_flags = -Wl,--wrap=clock_gettime,--wrap=time,--wrap=getrandom
-tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(fake_curl) $(idle_fetcher) $(scratch)
+transfer_scene = $(fake_curl) $(idle_fetcher) tests/lib/transfer_scene.h
+if HAVE_LIBCURL
+transfer_scene += tests/lib/transfer_scene.c
+endif
+tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(transfer_scene)
 tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
+tests_unit_check_transfers_disk_SOURCES = tests/unit/check_transfers_disk.c $(transfer_scene) $(scratch)
+tests_unit_check_transfers_disk_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl)
 tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 

@@ -1,0 +1,330 @@
+/* What of the answers of a server is kept on the disk, and served from there. */
+#include "config.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef HAVE_LIBCURL
+
+#include "scratch.h"
+#include "transfer_scene.h"
+
+/* Another process, which finds what is there. */
+static void begin_again(void)
+{
+	char path[128];
+
+	begin();
+	snprintf(path, sizeof path, "%s/cache", scratch_folder());
+	h5_disk_begin(scene.f, h5_disk_folder_open(path));
+	ck_assert_int_ge(scene.f->disk.fd, 0);
+	scene.f->disk.budget = 1 << 30;
+}
+
+static void begin_disk(void)
+{
+	scratch_run("rm -rf %s/cache", scratch_folder());
+	begin_again();
+}
+
+static void end_disk(void)
+{
+	h5_source_forget(scene.f, &scene.f->sources[2]);
+	ck_assert_uint_eq(scene.f->disk.open, 0);
+	close(scene.f->disk.fd);
+	free(scene.f->scratch);
+	end();
+}
+
+/* Reads bytes of the file that is open: how many of them were on the disk. `steps`: NULL: all. */
+static uint64_t read_file(uint64_t offset, uint64_t n, const struct step *step)
+{
+	const struct h5_remote_request request = {
+		.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = offset, .n = n};
+
+	memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
+	check_reply(ask(request, step, !!step), &(struct expected){.got = n, .size = SIZE}, "read");
+	check_cells(&request, n);
+	return scene.reply.from_disk;
+}
+
+/* Opens it with its first n bytes. */
+static uint64_t open_file(uint64_t n, const struct step *steps, size_t count, const struct expected *expected)
+{
+	struct h5_remote_request request = opening;
+
+	request.n = n;
+	memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
+	check_reply(ask(request, steps, count), expected, "open");
+	check_cells(&request, expected->got);
+	return scene.reply.from_disk;
+}
+
+#define OFFER "If-None-Match: \"a\""
+#define FIRST HEAD("206") RANGE("0-16383/49052") TAG("a")
+
+static const struct step fetched = {.url = MINE,
+				    .fields = {"!If-"},
+				    .time = 99,
+				    .head = FIRST END,
+				    .n = CELL,
+				    .piece = 1000},
+			 confirmed = {.url = MINE,
+				      .range = "0-16383",
+				      .fields = {OFFER, "!If-Match"},
+				      .head = HEAD("304") TAG("a") END},
+			 last_block = {.url = MINE,
+				       .range = "32768-49051",
+				       .fields = {"If-Match: \"a\"", "!If-None"},
+				       .head = HEAD("206") RANGE("32768-49051/49052") TAG("a") END,
+				       .from = N,
+				       .n = CELL - 100},
+			 middle = {.url = MINE,
+				   .range = "16384-32767",
+				   .head = HEAD("206") RANGE("16384-32767/49052") TAG("a") END,
+				   .from = CELL,
+				   .n = CELL};
+static const struct expected one_cell = {.got = CELL, .size = SIZE, .tag = "a"};
+
+/* What was fetched is on the disk from then on, also for the next process; the server confirms it. */
+START_TEST(bytes_on_disk)
+{
+	begin_disk();
+	ck_assert_uint_eq(open_file(CELL, &fetched, 1, &one_cell), 0);
+	ck_assert_uint_eq(read_file(N, CELL - 100, &last_block), 0);
+	ck_assert_uint_eq(read_file(0, SIZE, &middle), SIZE - CELL);
+	ck_assert_uint_eq(scene.reply.received, CELL);
+	ck_assert_uint_eq(read_file(0, SIZE, NULL), SIZE);
+	ck_assert_uint_eq(scene.reply.requests, 0);
+	close_file(2);
+	ck_assert_uint_eq(scene.f->disk.open, 0);
+	ck_assert_uint_eq(open_file(CELL, &confirmed, 1, &one_cell), CELL);
+	ck_assert_int_eq(scene.reply.mtime, 99);
+	ck_assert_uint_eq(scene.reply.received, 0);
+	ck_assert_uint_eq(read_file(CELL, N - 100, NULL), N - 100);
+	end_disk();
+	begin_again();
+	ck_assert_uint_eq(
+		open_file(CELL, (struct step[]){{.url = MINE, .fields = {OFFER}, .head = HEAD("304") END}}, 1,
+			  &one_cell),
+		CELL);
+	ck_assert_uint_eq(read_file(0, SIZE, NULL), SIZE);
+	end_disk();
+	/* Its end is not a whole block. */
+	begin_again();
+	ck_assert_uint_eq(
+		open_file(4 * CELL,
+			  (struct step[]){{.url = MINE, .fields = {OFFER}, .head = HEAD("304") END}}, 1,
+			  &(struct expected){.got = SIZE, .size = SIZE, .tag = "a"}),
+		SIZE);
+	end_disk();
+}
+END_TEST
+
+/* Only if all of what is asked for is there, and only once, the server is asked whether it is the present
+ * version. */
+START_TEST(offers)
+{
+	static const struct step whole = {
+		.url = MINE, .range = "0-32767", .fields = {"!If-"}, .head = PART, .n = N};
+	const struct step lies[] = {{.url = MINE, .fields = {OFFER}, .head = HEAD("304") TAG("b") END},
+				    fetched},
+			  newer = {.url = MINE,
+				   .fields = {OFFER},
+				   .head = HEAD("206") RANGE("0-16383/49052") TAG("b") END,
+				   .n = CELL},
+			  again[] = {{.url = MINE, .fields = {OFFER}, .head = HEAD("500") END}, confirmed},
+			  refused = {.url = MINE, .fields = {OFFER}, .head = HEAD("404") END};
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	close_file(2);
+	ck_assert_uint_eq(open_file(N, &whole, 1, &(struct expected){.got = N, .size = SIZE, .tag = "a"}), 0);
+	close_file(2);
+	ck_assert_uint_eq(open_file(CELL, lies, 2,
+				    &(struct expected){.got = CELL, .size = SIZE, .tag = "a", .repeated = 1}),
+			  0);
+	close_file(2);
+	ck_assert_uint_eq(open_file(CELL, again, 2,
+				    &(struct expected){.got = CELL, .size = SIZE, .tag = "a", .repeated = 1}),
+			  CELL);
+	close_file(2);
+	open_file(CELL, &refused, 1,
+		  &(struct expected)FAILED(-ENOENT, H5_REMOTE_NOT_FOUND, "not found (HTTP 404)", 0));
+	ck_assert_uint_eq(scene.f->disk.open, 0);
+	ck_assert_uint_eq(
+		open_file(CELL, &newer, 1, &(struct expected){.got = CELL, .size = SIZE, .tag = "b"}), 0);
+	ck_assert_uint_eq(read_file(0, CELL, NULL), CELL);
+	/* Of the older version nothing counts. */
+	ck_assert_uint_eq(
+		read_file(CELL, CELL,
+			  (struct step[]){{.url = MINE,
+					   .fields = {"If-Match: \"b\""},
+					   .head = HEAD("206") RANGE("16384-32767/49052") TAG("b") END,
+					   .from = CELL,
+					   .n = CELL}}),
+		0);
+	end_disk();
+}
+END_TEST
+
+/* What may not be stored is not, nor what the server could not confirm. */
+START_TEST(what_is_not_kept)
+{
+	static const struct step all[] = {
+		{.url = MINE, .head = FIRST LINE("Cache-Control: no-store") END, .n = CELL},
+		{.url = MINE,
+		 .head = HEAD("206") RANGE("0-16383/49052") LINE("ETag: W/\"a\"") END,
+		 .n = CELL},
+		{.url = MINE, .head = HEAD("206") RANGE("0-16383/49052") END, .n = CELL},
+		{.url = MINE, .head = HEAD("200") TAG("a") END, .n = SIZE}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		begin_disk();
+		open_file(CELL, &all[i], 1, &(struct expected){.got = CELL, .size = SIZE});
+		ck_assert_ptr_null(scene.f->sources[2].disk);
+		close_file(2);
+		open_file(CELL, &fetched, 1, &one_cell); /* nothing is offered */
+		end_disk();
+	}
+	/* An answer that does not tell its tag may be of another version. */
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	ck_assert_uint_eq(read_file(CELL, CELL,
+				    (struct step[]){{.url = MINE,
+						     .head = HEAD("206") RANGE("16384-32767/49052") END,
+						     .from = CELL,
+						     .n = CELL}}),
+			  0);
+	ck_assert_uint_eq(read_file(CELL, CELL, &middle), 0);
+	ck_assert_uint_eq(read_file(CELL, CELL, NULL), CELL);
+	/* Nothing is stored any more, but what is there can be read. */
+	scene.f->disk.stopped = true;
+	ck_assert_uint_eq(read_file(N, CELL - 100, &last_block), 0);
+	ck_assert_uint_eq(read_file(N, CELL - 100, &last_block), 0);
+	ck_assert_uint_eq(read_file(0, N, NULL), N);
+	end_disk();
+	/* Without a disk cache. */
+	begin();
+	h5_disk_begin(scene.f, -1);
+	open_file(CELL, &fetched, 1, &one_cell);
+	ck_assert_ptr_null(scene.f->sources[2].disk);
+	ck_assert_uint_eq(read_file(N, CELL - 100, &last_block), 0);
+	end();
+}
+END_TEST
+
+/* A block that is damaged is fetched, and the log hears of it once. */
+START_TEST(damaged_blocks)
+{
+	static const struct step start = {
+		.url = MINE, .range = "0-16383", .fields = {"!If-None"}, .head = FIRST END, .n = CELL};
+	const struct h5_disk_file *file;
+	uint8_t byte;
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	read_file(CELL, CELL, &middle);
+	file = scene.f->sources[2].disk;
+	ck_assert_int_eq(pread(file->fd, &byte, 1, (off_t)h5_disk_offset(SIZE, 1) + 77), 1);
+	byte ^= 1;
+	ck_assert_int_eq(pwrite(file->fd, &byte, 1, (off_t)h5_disk_offset(SIZE, 1) + 77), 1);
+	/* The block before it is sound. */
+	ck_assert_uint_eq(read_file(0, CELL, NULL), CELL);
+	{
+		const struct h5_remote_request request = {
+			.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = CELL, .n = CELL};
+
+		ask(request, &middle, 1);
+		ck_assert_int_eq(scene.reply.code, 0);
+		ck_assert_uint_eq(scene.reply.from_disk, 0);
+		ck_assert_ptr_nonnull(strstr(scene.reply.text, "block 1 is damaged: thrown away"));
+		check_cells(&request, CELL);
+	}
+	/* A new file has taken its place. */
+	ck_assert_uint_eq(read_file(CELL, CELL, NULL), CELL);
+	ck_assert_uint_eq(read_file(0, CELL, &start), 0);
+	/* If it is to be offered. */
+	file = scene.f->sources[2].disk;
+	ck_assert_int_eq(pwrite(file->fd, &byte, 1, (off_t)h5_disk_offset(SIZE, 0) + 5), 1);
+	close_file(2);
+	{
+		struct h5_remote_request request = opening;
+
+		request.n = CELL;
+		ask(request, &fetched, 1);
+		ck_assert_int_eq(scene.reply.code, 0);
+		ck_assert_uint_eq(scene.reply.from_disk, 0);
+		ck_assert_ptr_nonnull(strstr(scene.reply.text, "block 0 is damaged: thrown away"));
+	}
+	ck_assert_uint_eq(read_file(0, CELL, NULL), CELL);
+	end_disk();
+}
+END_TEST
+
+/* What is kept is of the place that redirects lead to, but a signature makes no other place. */
+START_TEST(places_on_disk)
+{
+#define FROM(place, ...)                                                                                     \
+	{                                                                                                    \
+		.url = (place), .head = FIRST END, .n = CELL, __VA_ARGS__                                    \
+	}
+	static const struct step
+		first[] = {{.url = MINE, .fields = {"!If-"}, LEADS("http://a/x?Signature=1&Expires=1")},
+			   FROM("http://a/x?Signature=1&Expires=1", .fields = {"!If-"})},
+		second[] = {{.url = MINE, .fields = {"!If-"}, LEADS("http://a/x?Signature=2&Expires=2")},
+			    {.url = "http://a/x?Signature=2&Expires=2",
+			     .fields = {OFFER},
+			     .head = HEAD("304") END}},
+		third[] = {{.url = MINE, .fields = {"!If-"}, LEADS("http://b/x")},
+			   FROM("http://b/x", .fields = {"!If-"})},
+		gone[] = {{.url = "http://b/x", .head = HEAD("403") END},
+			  {.url = MINE, LEADS("http://b/x?Signature=3")},
+			  {.url = "http://b/x?Signature=3",
+			   .head = HEAD("206") RANGE("16384-32767/49052") TAG("a") END,
+			   .from = CELL,
+			   .n = CELL}},
+		moved[] = {{.url = "http://b/x?Signature=3", .head = HEAD("403") END},
+			   {.url = MINE, LEADS("http://c/x")},
+			   {.url = "http://c/x",
+			    .head = HEAD("206") RANGE("32768-49051/49052") TAG("a") END,
+			    .from = N,
+			    .n = CELL - 100}};
+	const struct h5_remote_request
+		request = {.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = CELL, .n = CELL},
+		last = {.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = N, .n = CELL - 100};
+
+	begin_disk();
+	ck_assert_uint_eq(open_file(CELL, first, 2, &one_cell), 0);
+	close_file(2);
+	ck_assert_uint_eq(open_file(CELL, second, 2, &one_cell), CELL);
+	close_file(2);
+	ck_assert_uint_eq(open_file(CELL, third, 2, &one_cell), 0);
+	ask(request, gone, 3);
+	ck_assert_int_eq(scene.reply.code, 0);
+	ck_assert_ptr_nonnull(scene.f->sources[2].disk);
+	ck_assert_uint_eq(read_file(CELL, CELL, NULL), CELL);
+	ask(last, moved, 3);
+	ck_assert_int_eq(scene.reply.code, 0);
+	ck_assert_ptr_null(scene.f->sources[2].disk);
+	end_disk();
+}
+END_TEST
+
+UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, places_on_disk)
+
+#else
+
+#include <stdio.h>
+
+int main(void)
+{
+	puts("there is no libcurl, and so no fetcher");
+	return 77;
+}
+
+#endif
