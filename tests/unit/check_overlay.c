@@ -1,3 +1,4 @@
+#include "fake_piece.h"
 #include "io/overlay.h"
 #include "io/pages.h"
 #include "unit.h"
@@ -87,6 +88,27 @@ START_TEST(a_lock_beneath_that_cannot_be_given_up)
 	struct h5_overlay overlay = {.io.ops = &ops, .beneath = &beneath};
 
 	ck_assert_int_eq(h5_io_unlock(&overlay.io), -ENOLCK);
+}
+END_TEST
+
+/* Also of an endless one, whose zeros stand for what is not there, not for what could not be read. */
+START_TEST(bytes_beneath_that_cannot_be_read)
+{
+	struct fake beneath = {.io.ops = &fake_ops, .st.size = 26, .read = -EACCES};
+
+	for (unsigned endless = 0; endless < 2; endless++) {
+		struct h5_overlay overlay = {.io.ops = &ops, .beneath = &beneath.io, .endless = endless};
+		char buf[8];
+		struct iovec pieces[2] = {{buf, 4}, {buf + 4, 4}};
+		size_t got;
+
+		ck_assert_int_eq(h5_patches_reserve(&overlay.patches, 1), 0);
+		h5_patches_insert(&overlay.patches, 0, &patches[1]);
+		ck_assert_int_eq(h5_io_read_some(&overlay.io, 8, buf, 8, &got), -EACCES);
+		ck_assert_int_eq(h5_io_readv(&overlay.io, 8, pieces, 2, &got), -EACCES);
+		ck_assert_int_eq(h5_io_read_some(&overlay.io, 10, buf, 5, &got), endless ? 0 : -EACCES);
+		h5_io_close(&overlay.io);
+	}
 }
 END_TEST
 
@@ -213,6 +235,95 @@ START_TEST(either_file_of_pages_can_fail)
 }
 END_TEST
 
+/* ---- what is known of both ---- */
+
+enum { OLDER = 100, NEWER = 200, ENTRY = 300 };
+
+/* The identity is that of the revision. The times are those of the later file, unless the revision has one.
+ */
+START_TEST(a_stat_is_of_both_files)
+{
+	struct fake files[2]; /* the origin, the pages */
+	struct h5_io_paged paged = {.origin = &files[0].io,
+				    .pages = &files[1].io,
+				    .end = 500,
+				    .device = 7,
+				    .inode = 8,
+				    .open_runs = &open_runs};
+
+	for (unsigned newer = 0; newer < 2; newer++)
+		for (unsigned seconds = 0; seconds < 2; seconds++)
+			for (unsigned entry = 0; entry < 2; entry++) {
+				struct h5_io_stat st;
+				struct h5_io *io;
+
+				for (unsigned i = 0; i < 2; i++) {
+					const long time = i == newer ? NEWER : OLDER;
+
+					files[i] = (struct fake){.io.ops = &fake_ops, .st.stored = 200};
+					/* If the seconds are the same, the nanoseconds tell. */
+					files[i].st.mtime = (struct timespec){seconds ? time : 9, 500 - time};
+					files[i].st.ctime = (struct timespec){seconds ? 1000 + time : 9, 5};
+					if (!seconds) {
+						files[i].st.mtime.tv_nsec = time;
+						files[i].st.ctime.tv_nsec = 1000 + time;
+					}
+				}
+				paged.time = (struct timespec){entry ? ENTRY : 0, entry ? 77 : 0};
+				ck_assert_int_eq(h5_io_open_paged(&paged, &io), 0);
+				ck_assert_int_eq(h5_io_stat(io, &st), 0);
+				ck_assert_uint_eq(st.size, 500);
+				ck_assert_uint_eq(st.end, 500);
+				ck_assert_uint_eq(st.stored, 400);
+				ck_assert_uint_eq(st.device, 7);
+				ck_assert_uint_eq(st.inode, 8);
+				ck_assert_int_eq(st.mtime.tv_sec, entry ? ENTRY : seconds ? NEWER : 9);
+				ck_assert_int_eq(st.mtime.tv_nsec, entry     ? 77
+								   : seconds ? 500 - NEWER
+									     : NEWER);
+				ck_assert_int_eq(st.ctime.tv_sec, entry ? ENTRY : seconds ? 1000 + NEWER : 9);
+				ck_assert_int_eq(st.ctime.tv_nsec, entry ? 77 : seconds ? 5 : 1000 + NEWER);
+				h5_io_close(io);
+			}
+}
+END_TEST
+
+/* There is a lock if both have one. No more is stored than there is. */
+START_TEST(locks_and_bytes_of_both_files)
+{
+	struct fake files[2] = {{.io.ops = &fake_ops}, {.io.ops = &fake_ops}};
+	const struct h5_io_paged paged = {
+		.origin = &files[0].io, .pages = &files[1].io, .end = 500, .open_runs = &open_runs};
+	static const struct {
+		uint64_t origin, pages, stored;
+	} cases[] = {{250, 249, 499},		{250, 250, 500},	  {250, 251, 500},
+		     {UINT64_MAX - 9, 10, 500}, {UINT64_MAX - 9, 9, 500}, {0, 0, 0}};
+	struct h5_io_stat st;
+	struct h5_io *io;
+
+	ck_assert_int_eq(h5_io_open_paged(&paged, &io), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		files[0].st.locked = i & 1;
+		files[1].st.locked = i & 2;
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_int_eq(st.locked, i == 3);
+	}
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		files[0].st.stored = cases[i].origin;
+		files[1].st.stored = cases[i].pages;
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_uint_eq(st.stored, cases[i].stored);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		files[i].stat = -EACCES - (int)i;
+		ck_assert_int_eq(h5_io_stat(io, &st), -EACCES - (int)i);
+		files[i].stat = 0;
+	}
+	h5_io_close(io);
+}
+END_TEST
+
 UNIT_MAIN("overlay", reads_see_patches, a_lock_beneath_that_cannot_be_given_up,
-	  an_endless_one_goes_on_with_zeros, patches_are_found_by_their_offset, pages_replace_the_origin,
-	  either_file_of_pages_can_fail)
+	  bytes_beneath_that_cannot_be_read, an_endless_one_goes_on_with_zeros,
+	  patches_are_found_by_their_offset, pages_replace_the_origin, either_file_of_pages_can_fail,
+	  a_stat_is_of_both_files, locks_and_bytes_of_both_files)
