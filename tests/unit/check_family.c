@@ -290,6 +290,20 @@ START_TEST(a_failing_sync_is_made_again)
 }
 END_TEST
 
+/* A member that was made for bytes that never came is a new file all the same. */
+START_TEST(a_new_member_is_synced)
+{
+	struct scene s;
+
+	begin(&s, 2, EACH);
+	s.pieces[1].write_error = -EIO;
+	write_bytes(&s, EACH + 50, EACH, -EIO);
+	sync_all(&s, 0, "sync 1, sync 2");
+	sync_all(&s, 0, "");
+	end(&s);
+}
+END_TEST
+
 /* ---- writes ---- */
 
 START_TEST(a_write_goes_to_all_its_members)
@@ -465,5 +479,6 @@ START_TEST(locks_and_identities)
 END_TEST
 
 UNIT_MAIN("family", a_new_family_syncs_all, a_sync_reaches_what_was_written, a_failing_sync_is_made_again,
-	  a_write_goes_to_all_its_members, members_are_made, a_write_that_ends_with_a_member,
-	  a_member_that_cannot_be_made, sizes, a_failing_resize_leaves_no_gap, locks_and_identities)
+	  a_new_member_is_synced, a_write_goes_to_all_its_members, members_are_made,
+	  a_write_that_ends_with_a_member, a_member_that_cannot_be_made, sizes,
+	  a_failing_resize_leaves_no_gap, locks_and_identities)
