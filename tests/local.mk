@@ -113,6 +113,7 @@ UNIT_TESTS = \
 	tests/unit/check_refused \
 	tests/unit/check_remote \
 	tests/unit/check_removal_faults \
+	tests/unit/check_remote_files \
 	tests/unit/check_remote_link \
 	tests/unit/check_remote_plan \
 	tests/unit/check_replacement \
@@ -274,6 +275,8 @@ strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wr
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_remote_files_SOURCES = tests/unit/check_remote_files.c tests/lib/link_scene.h $(strict_lock)
+tests_unit_check_remote_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags)
 tests_unit_check_remote_link_SOURCES = tests/unit/check_remote_link.c tests/lib/link_scene.h $(fault_alloc)
 tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/link_scene.h

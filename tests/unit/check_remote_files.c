@@ -1,0 +1,363 @@
+/* The files of a link: what is known of them, and what becomes of their numbers, cells and announcements when
+ * they close. */
+#include "base/interrupt.h"
+#include "io/remote_plan.h"
+#include "link_scene.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { UNUSED = 64 }; /* files that stay open when nobody uses them */
+
+static struct scene scene;
+
+/* The reply to the request that opens the next file is there before it is made. */
+static void prepare(int code, uint64_t version, enum h5_remote_reason reason)
+{
+	const struct h5_remote_reply reply = {.id = scene.link->next_id,
+					      .code = code,
+					      .reason = reason,
+					      .got = code ? 0 : CELL,
+					      .size = code ? 0 : scene.size,
+					      .version = version};
+
+	ck_assert_int_eq(send(scene.end.fd, &reply, sizeof reply, MSG_NOSIGNAL), sizeof reply);
+}
+
+/* Opens a file, of which one cell comes. */
+static struct h5_io *open_named(const char *name, uint64_t version)
+{
+	struct h5_io *io = NULL;
+
+	prepare(0, 70 + version, 0);
+	ck_assert_int_eq(h5_io_open_remote_version(scene.link, name, version, CELL, &io), 0);
+	take_all(&scene);
+	ck_assert_int_eq(scene.log[scene.count - 1].what, H5_REMOTE_OPEN);
+	return io;
+}
+
+/* All files that nobody uses and that nothing is asked of close. */
+static void close_unused(void)
+{
+	pthread_mutex_lock(&scene.link->lock);
+	h5_remote_close_unused(scene.link, true);
+	pthread_mutex_unlock(&scene.link->lock);
+	take_all(&scene);
+}
+
+static void reply_to_all(size_t first)
+{
+	for (size_t end = scene.count; first < end; first++)
+		if (scene.log[first].what == H5_REMOTE_READ)
+			reply_to(&scene, &scene.log[first], 0);
+}
+
+static size_t count_of(enum h5_remote_what what, size_t first)
+{
+	size_t count = 0;
+
+	for (; first < scene.count; first++)
+		count += scene.log[first].what == what;
+	return count;
+}
+
+/* ---- opening ---- */
+
+/* Why another file than the mounted one cannot be opened is nothing to the mount. Its number is free again.
+ */
+START_TEST(a_file_that_cannot_be_opened)
+{
+	struct h5_io *io;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	ck_assert_int_eq(h5_remote_reason(scene.link), H5_REMOTE_FINE);
+	prepare(-ENOENT, 0, H5_REMOTE_NOT_FOUND);
+	ck_assert_int_eq(h5_io_open_remote(scene.link, "no", &io), -ENOENT);
+	ck_assert_int_eq(h5_remote_reason(scene.link), H5_REMOTE_FINE);
+	ck_assert_uint_eq(scene.link->users[1], 0);
+	ck_assert_ptr_null(scene.link->names[1]);
+	/* Nothing of it stays, so the file that has its number is closed as others are. */
+	io = open_named("yes", 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	ck_assert_uint_eq(scene.link->users[1], 1);
+	h5_io_close(io);
+	close_unused();
+	ck_assert_int_eq(scene.log[scene.count - 1].what, H5_REMOTE_CLOSE);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	end(&scene);
+}
+END_TEST
+
+START_TEST(tags_of_files)
+{
+	struct h5_io *io;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	io = open_named("y", 5);
+	ck_assert_uint_eq(h5_remote_tag(scene.link, "y", 5), 75);
+	ck_assert_uint_eq(h5_remote_tag(scene.link, "y", 0), 75);
+	ck_assert_uint_eq(h5_remote_tag(scene.link, "", 0), 0);
+	/* These are not open. */
+	ck_assert_uint_eq(h5_remote_tag(scene.link, "y", 6), 0);
+	ck_assert_uint_eq(h5_remote_tag(scene.link, "z", 5), 0);
+	h5_io_close(io);
+	end(&scene);
+}
+END_TEST
+
+/* What opening a file brings was not announced: it neither fills the share of what was, nor makes room first.
+ */
+START_TEST(first_bytes_are_not_announced)
+{
+	uint8_t bytes[CELL];
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	ck_assert_uint_eq(scene.link->cells.waiting, 0);
+	ck_assert_int_eq(h5_io_read(scene.io, CELL, bytes, CELL), 0);
+	ck_assert_uint_eq(scene.link->cells.spent.count, 0);
+	ck_assert_uint_eq(scene.link->cells.kept.count, MIB / CELL);
+	end(&scene);
+}
+END_TEST
+
+/* ---- closing ---- */
+
+/* A file that gets the number of another one has none of its bytes. */
+START_TEST(a_number_that_is_given_out_again)
+{
+	const struct h5_io_range range = {5 * MIB, 1};
+	struct h5_io *io;
+	uint8_t byte;
+	size_t count;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	memset(scene.end.memory, 'y', 16 * MIB);
+	io = open_named("y", 1);
+	h5_io_want(io, &range, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	reply_to(&scene, &scene.log[scene.count - 1], 0);
+	ck_assert_int_eq(h5_io_read(io, 5 * MIB, &byte, 1), 0);
+	h5_io_close(io);
+	/* It stays open for a while, with its bytes. */
+	ck_assert_int_eq(h5_io_open_remote_version(scene.link, "y", 1, CELL, &io), 0);
+	count = scene.count;
+	ck_assert_int_eq(h5_io_read(io, 5 * MIB, &byte, 1), 0);
+	h5_io_close(io);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count);
+	close_unused();
+	io = open_named("z", 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	count = scene.count;
+	h5_io_want(io, &range, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count + 1);
+	ck_assert_uint_eq(scene.log[count].offset, 5 * MIB);
+	h5_io_close(io);
+	end(&scene);
+}
+END_TEST
+
+static void announce(struct h5_io *io, uint64_t first, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		h5_io_want(io, &(struct h5_io_range){(first + i) * MIB, 1}, 1, H5_WANTED_SOON);
+	take_all(&scene);
+}
+
+/* What was announced of a file is forgotten when it closes; what was announced of others is not. */
+START_TEST(announcements_of_a_file_that_closes)
+{
+	enum { AT_ONCE = 5 };
+	size_t first;
+	struct h5_io *io;
+
+	begin_with(&scene, 100 * MIB, 64 * MIB, 1);
+	io = open_named("y", 1);
+	first = scene.count;
+	announce(io, 10, AT_ONCE + 4);
+	announce(scene.io, 40, 3);
+	ck_assert_uint_eq(scene.count, first + AT_ONCE);
+	reply_to_all(first);
+	h5_io_close(io);
+	close_unused();
+	ck_assert_int_eq(scene.log[scene.count - 1].what, H5_REMOTE_CLOSE);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	io = open_named("z", 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	first = scene.count;
+	announce(io, 30, 1);
+	ck_assert_uint_eq(scene.count, first + 4);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_uint_eq(scene.log[first + i].file, 0);
+		ck_assert_uint_eq(scene.log[first + i].offset, (40 + i) * MIB);
+	}
+	ck_assert_uint_eq(scene.log[first + 3].file, 1);
+	ck_assert_uint_eq(scene.log[first + 3].offset, 30 * MIB);
+	h5_io_close(io);
+	end(&scene);
+}
+END_TEST
+
+/* What is announced of a file that has changed takes no place from what was announced of others. */
+START_TEST(announcements_of_a_file_that_has_changed)
+{
+	static struct h5_io_range ranges[H5_REMOTE_ANNOUNCED];
+	const struct h5_io_range one = {2 * MIB, 1};
+	struct h5_io *io;
+	size_t first;
+	uint8_t byte;
+
+	begin_with(&scene, (uint64_t)H5_REMOTE_ANNOUNCED * MIB, 64 * MIB, 1);
+	io = open_named("y", 1);
+	h5_io_want(io, &one, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	reply_to(&scene, &scene.log[scene.count - 1], -ESTALE);
+	ck_assert_int_eq(h5_io_read(io, 2 * MIB, &byte, 1), -ESTALE);
+	first = scene.count;
+	announce(scene.io, 40, 8);
+	ck_assert_uint_eq(scene.count, first + 5);
+	for (size_t i = 0; i < H5_REMOTE_ANNOUNCED; i++)
+		ranges[i] = (struct h5_io_range){i * MIB, 1};
+	h5_io_want(io, ranges, H5_REMOTE_ANNOUNCED, H5_WANTED_SOON);
+	reply_to_all(first);
+	h5_io_want(scene.io, NULL, 0, H5_WANTED_SOON);
+	ck_assert_int_eq(h5_io_read(scene.io, 40 * MIB, &byte, 1), 0);
+	announce(scene.io, 60, 1);
+	ck_assert_uint_eq(scene.count, first + 9);
+	for (size_t i = 0; i < 8; i++)
+		ck_assert_uint_eq(scene.log[first + i].offset, (40 + i) * MIB);
+	ck_assert_uint_eq(scene.log[first + 8].offset, 60 * MIB);
+	h5_io_close(io);
+	end(&scene);
+}
+END_TEST
+
+/* Of the files that nobody uses, the one goes whose last user went first; but one that has changed, and a
+ * page of a listing, at once. */
+START_TEST(files_close_in_the_order_of_their_last_use)
+{
+	static const unsigned first[] = {7, 3, 64, 1};
+	enum { FIRST = sizeof first / sizeof *first };
+	struct h5_io *ios[UNUSED + FIRST + 1];
+	size_t count;
+
+	begin(&scene, CELL, 16 * MIB);
+	for (unsigned i = 1; i <= UNUSED + FIRST; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "%u", i);
+		ios[i] = open_named(name, 1);
+		ck_assert_uint_eq(scene.log[scene.count - 1].file, i);
+	}
+	count = scene.count;
+	for (unsigned i = 0; i < FIRST; i++) {
+		h5_io_close(ios[first[i]]);
+		ios[first[i]] = NULL;
+	}
+	for (unsigned i = 1; i <= UNUSED + FIRST; i++)
+		if (ios[i])
+			h5_io_close(ios[i]);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count + FIRST);
+	for (unsigned i = 0; i < FIRST; i++) {
+		ck_assert_int_eq(scene.log[count + i].what, H5_REMOTE_CLOSE);
+		ck_assert_uint_eq(scene.log[count + i].file, first[i]);
+	}
+	/* One that is used again is the last one. */
+	ck_assert_int_eq(h5_io_open_remote_version(scene.link, "2", 1, CELL, &ios[2]), 0);
+	h5_io_close(ios[2]);
+	ios[1] = open_named("new", 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+	h5_io_close(ios[1]);
+	take_all(&scene);
+	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, count), FIRST + 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 4);
+	/* One that has changed. */
+	ck_assert_int_eq(h5_io_open_remote_version(scene.link, "9", 1, CELL, &ios[9]), 0);
+	scene.link->stale[9] = true;
+	h5_io_close(ios[9]);
+	take_all(&scene);
+	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, count), FIRST + 2);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 9);
+	ck_assert(!scene.link->stale[9]);
+	end(&scene);
+}
+END_TEST
+
+/* ---- what is not wanted any more ---- */
+
+static bool is_unwanted(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+/* Since long ago. */
+static const struct h5_interrupt unwanted = {.ask = is_unwanted}, wanted;
+
+/* A read that waits for bytes, or for a cell; an opening that waits for a cell. */
+START_TEST(whoever_waits_can_be_interrupted)
+{
+	const struct h5_io_range all = {20 * MIB, 16 * MIB};
+	struct h5_io *io;
+	uint8_t byte;
+	size_t count;
+
+	begin_with(&scene, 100 * MIB, 16 * MIB, 64);
+	h5_io_want(scene.io, &all, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	h5_interrupt_set(&unwanted);
+	ck_assert_int_eq(h5_io_read(scene.io, 20 * MIB, &byte, 1), -EINTR);
+	ck_assert_int_eq(h5_io_read(scene.io, 60 * MIB, &byte, 1), -EINTR);
+	ck_assert_int_eq(h5_io_open_remote(scene.link, "y", &io), -EINTR);
+	h5_interrupt_set(&wanted);
+	count = scene.count;
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count);
+	ck_assert_uint_eq(scene.link->users[1], 0);
+	ck_assert_ptr_null(scene.link->names[1]);
+	/* The others go on. */
+	reply_to_all(0);
+	ck_assert_int_eq(h5_io_read(scene.io, 20 * MIB, &byte, 1), 0);
+	ck_assert(!h5_remote_is_incomplete(scene.link));
+	end(&scene);
+}
+END_TEST
+
+/* An opening that has been sent: the answer comes when nobody waits for it. */
+START_TEST(an_answer_that_nobody_waits_for)
+{
+	struct h5_io *io;
+	size_t count;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	for (unsigned good = 0; good < 2; good++) {
+		h5_interrupt_set(&unwanted);
+		ck_assert_int_eq(h5_io_open_remote(scene.link, "y", &io), -EINTR);
+		h5_interrupt_set(&wanted);
+		take_all(&scene);
+		count = scene.count;
+		ck_assert_int_eq(scene.log[count - 1].what, H5_REMOTE_OPEN);
+		ck_assert_uint_eq(scene.log[count - 1].file, 1);
+		ck_assert_uint_eq(scene.link->users[1], 0);
+		reply_to(&scene, &scene.log[count - 1], good ? 0 : -ENOENT);
+		pthread_mutex_lock(&scene.link->lock);
+		h5_remote_take(scene.link);
+		pthread_mutex_unlock(&scene.link->lock);
+		ck_assert_int_eq(scene.link->known[1], good);
+		ck_assert_int_eq(!scene.link->names[1], !good);
+	}
+	/* So it is open. */
+	ck_assert_int_eq(h5_io_open_remote(scene.link, "y", &io), 0);
+	h5_io_close(io);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count);
+	end(&scene);
+}
+END_TEST
+
+UNIT_MAIN("remote files", a_file_that_cannot_be_opened, tags_of_files, first_bytes_are_not_announced,
+	  a_number_that_is_given_out_again, announcements_of_a_file_that_closes,
+	  announcements_of_a_file_that_has_changed, files_close_in_the_order_of_their_last_use,
+	  whoever_waits_can_be_interrupted, an_answer_that_nobody_waits_for)
