@@ -79,7 +79,6 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 			return rc;
 		st->size += h5_min(one.size, most);
 		st->stored += h5_min(one.stored, most);
-		st->locked &= one.locked;
 		st->links = h5_max(st->links, one.links);
 		h5_io_stat_join(st, &one);
 		if (one.size)

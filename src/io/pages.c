@@ -59,11 +59,6 @@ static int pages_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, si
 	return 0;
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
 static int pages_stat(struct h5_io *io, struct h5_io_stat *st)
 {
 	const struct h5_io_paged *p = &((struct pages *)io)->p;
@@ -77,11 +72,7 @@ static int pages_stat(struct h5_io *io, struct h5_io_stat *st)
 	st->size = st->end = p->end;
 	if (!h5_add(st->stored, pages.stored, &st->stored) || st->stored > p->end)
 		st->stored = p->end;
-	st->locked &= pages.locked;
-	if (is_later(&pages.mtime, &st->mtime))
-		st->mtime = pages.mtime;
-	if (is_later(&pages.ctime, &st->ctime))
-		st->ctime = pages.ctime;
+	h5_io_stat_join(st, &pages);
 	if (p->time.tv_sec)
 		st->mtime = st->ctime = p->time;
 	st->device = p->device;
