@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 struct scene scene;
-uint8_t content[WHOLE + 1];
+uint8_t content[LARGE];
+
+_Static_assert((int)LARGE > (int)WHOLE, "files that come whole, and one byte more");
 
 /* ---- the network ---- */
 
@@ -75,12 +77,12 @@ static void sleep_for(void *arg, int milliseconds)
 
 /* ---- the daemon ---- */
 
-void begin(void)
+static void begin_with(uint32_t cells, uint64_t size)
 {
 	memset(&scene, 0, sizeof scene);
 	for (size_t i = 0; i < sizeof content; i++)
-		content[i] = (uint8_t)(i * 7 + i / 256);
-	scene.f = idle_fetcher_new(CELLS, SIZE, CELL);
+		content[i] = (uint8_t)(i * 7 + i / 256 + i / 65536 * 13);
+	scene.f = idle_fetcher_new(cells, size, CELL);
 	ck_assert_ptr_nonnull(scene.f);
 	strcpy(scene.f->sources[0].tag, "\"a\"");
 	scene.f->options.whole = WHOLE;
@@ -88,6 +90,16 @@ void begin(void)
 	scene.f->options.timeout = 30;
 	scene.f->options.connections = 2;
 	fake_curl = (struct fake_curl){.ask = answer, .wait = sleep_for, .now = START, .chance = 50};
+}
+
+void begin(void)
+{
+	begin_with(CELLS, SIZE);
+}
+
+void begin_large(void)
+{
+	begin_with(BLOCKS, LARGE);
 }
 
 void end(void)
@@ -116,7 +128,7 @@ static void send_request(const struct h5_remote_request *request, const char *na
 	message.request.name = (uint32_t)strlen(name);
 	/* Not in their order. */
 	for (uint32_t i = 0; i < message.request.cells; i++)
-		message.cells[i] = CELLS - 1 - i;
+		message.cells[i] = scene.f->end.cells - 1 - i;
 	memcpy(message.cells + message.request.cells, name, strlen(name));
 	size = sizeof *request + message.request.cells * sizeof *message.cells + message.request.name;
 	ck_assert_int_eq(send(scene.ends[1], &message, size, MSG_NOSIGNAL), (ssize_t)size);
@@ -150,7 +162,7 @@ const struct h5_remote_reply *ask(struct h5_remote_request request, const struct
 void check_cells(const struct h5_remote_request *request, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		size_t cell = CELLS - 1 - (size_t)(i / CELL);
+		size_t cell = scene.f->end.cells - 1 - (size_t)(i / CELL);
 
 		ck_assert_msg(scene.f->end.memory[cell * CELL + i % CELL] == content[request->offset + i],
 			      "byte %ju", (uintmax_t)i);

@@ -10,6 +10,8 @@ enum {
 	SIZE = 3 * CELL - 100, /* of the file */
 	N = 2 * CELL,
 	CELLS = 8,
+	BLOCKS = 70, /* of a large file */
+	LARGE = BLOCKS * CELL - 100,
 	WHOLE = 60000, /* remote_whole= */
 	TRIES = 4,
 	STEPS = 16,
@@ -55,7 +57,7 @@ struct scene {
 };
 
 extern struct scene scene;
-extern uint8_t content[WHOLE + 1]; /* the bytes of the file */
+extern uint8_t content[LARGE]; /* the bytes of the file */
 
 #define FAILED(number, why, words, again)                                                                    \
 	{                                                                                                    \
@@ -70,6 +72,7 @@ struct scenario {
 
 /* The fetcher of a test: file 0 is open, file 1 is here as a whole. */
 void begin(void);
+void begin_large(void); /* of LARGE bytes */
 void end(void);
 
 /* Makes the request: no more than the steps may come of it. */

@@ -10,19 +10,25 @@
 
 #ifdef HAVE_LIBCURL
 
+#include "base/checked.h"
 #include "scratch.h"
 #include "transfer_scene.h"
 
 /* Another process, which finds what is there. */
-static void begin_again(void)
+static void use_disk(void)
 {
 	char path[128];
 
-	begin();
 	snprintf(path, sizeof path, "%s/cache", scratch_folder());
 	h5_disk_begin(scene.f, h5_disk_folder_open(path));
 	ck_assert_int_ge(scene.f->disk.fd, 0);
 	scene.f->disk.budget = 1 << 30;
+}
+
+static void begin_again(void)
+{
+	begin();
+	use_disk();
 }
 
 static void begin_disk(void)
@@ -315,7 +321,139 @@ START_TEST(places_on_disk)
 }
 END_TEST
 
-UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, places_on_disk)
+/* ---- more than is read or written at once ---- */
+
+#define OF_LARGE(range) HEAD("206") RANGE(range "/1146780") TAG("a") END
+
+_Static_assert(LARGE == 1146780, "as the answers say");
+
+static const struct step first_block = {.url = MINE, .head = OF_LARGE("0-16383"), .n = CELL};
+
+static void begin_large_disk(void)
+{
+	scratch_run("rm -rf %s/cache", scratch_folder());
+	begin_large();
+	use_disk();
+}
+
+static void open_large(uint64_t n, const struct step *step)
+{
+	struct h5_remote_request request = opening;
+
+	request.n = n;
+	check_reply(ask(request, step, 1), &(struct expected){.got = h5_min(n, LARGE), .size = LARGE},
+		    "open");
+	check_cells(&request, h5_min(n, LARGE));
+}
+
+/* As read_file(). */
+static uint64_t read_large(uint64_t first, uint64_t end, const struct step *step)
+{
+	const struct h5_remote_request request = {.what = H5_REMOTE_READ,
+						  .id = 9,
+						  .file = 2,
+						  .offset = first * CELL,
+						  .n = h5_min(end * CELL, LARGE) - first * CELL};
+
+	memset(scene.f->end.memory, 0, (size_t)scene.f->end.cells * CELL);
+	ask(request, step, !!step);
+	ck_assert_int_eq(scene.reply.code, 0);
+	ck_assert_uint_eq(scene.reply.got, request.n);
+	check_cells(&request, request.n);
+	return scene.reply.from_disk;
+}
+
+/* All of a file that comes at once is kept; it comes back in parts. */
+START_TEST(a_large_file)
+{
+	static const struct step rest = {.url = MINE,
+					 .range = "16384-1146779",
+					 .head = OF_LARGE("16384-1146779"),
+					 .from = CELL,
+					 .n = LARGE - CELL,
+					 .piece = 50000},
+				 behind = {.url = MINE,
+					   .range = "524288-1146779",
+					   .head = OF_LARGE("524288-1146779"),
+					   .from = 32 * CELL,
+					   .n = LARGE - 32 * CELL};
+	const struct h5_disk_file *file;
+	uint8_t byte;
+
+	begin_large_disk();
+	open_large(CELL, &first_block);
+	ck_assert_uint_eq(read_large(1, BLOCKS, &rest), 0);
+	ck_assert_uint_eq(read_large(0, BLOCKS, NULL), LARGE);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		ck_assert_uint_eq(read_large(i, i + 1, NULL), i + 1 < BLOCKS ? CELL : CELL - 100);
+	/* What is read before damage is found need not be fetched. */
+	file = scene.f->sources[2].disk;
+	ck_assert_int_eq(pread(file->fd, &byte, 1, (off_t)h5_disk_offset(LARGE, 40) + 77), 1);
+	byte ^= 1;
+	ck_assert_int_eq(pwrite(file->fd, &byte, 1, (off_t)h5_disk_offset(LARGE, 40) + 77), 1);
+	ck_assert_uint_eq(read_large(0, BLOCKS, &behind), 32 * CELL);
+	ck_assert_ptr_nonnull(strstr(scene.reply.text, "block 40 is damaged: thrown away"));
+	/* The new file has what was fetched. */
+	ck_assert_uint_eq(read_large(32, BLOCKS, NULL), LARGE - 32 * CELL);
+	end_disk();
+}
+END_TEST
+
+/* Only what is missing in the middle is fetched. */
+START_TEST(a_gap_in_a_large_file)
+{
+	static const struct step begin_of_it = {.url = MINE,
+						.range = "16384-327679",
+						.head = OF_LARGE("16384-327679"),
+						.from = CELL,
+						.n = 19 * CELL},
+				 end_of_it = {.url = MINE,
+					      .range = "737280-1146779",
+					      .head = OF_LARGE("737280-1146779"),
+					      .from = 45 * CELL,
+					      .n = LARGE - 45 * CELL},
+				 gap = {.url = MINE,
+					.range = "327680-737279",
+					.head = OF_LARGE("327680-737279"),
+					.from = 20 * CELL,
+					.n = 25 * CELL};
+
+	begin_large_disk();
+	open_large(CELL, &first_block);
+	ck_assert_uint_eq(read_large(45, BLOCKS, &end_of_it), 0);
+	ck_assert_uint_eq(read_large(1, 20, &begin_of_it), 0);
+	ck_assert_uint_eq(read_large(0, BLOCKS, &gap), LARGE - 25 * CELL);
+	ck_assert_uint_eq(scene.reply.received, 25 * CELL);
+	ck_assert_uint_eq(read_large(0, BLOCKS, NULL), LARGE);
+	end_disk();
+}
+END_TEST
+
+/* Of what opening a file brings, a mebibyte is kept. */
+START_TEST(a_large_opening)
+{
+	static const struct step all = {.url = MINE,
+					.range = "0-1146879",
+					.head = OF_LARGE("0-1146779"),
+					.n = LARGE,
+					.piece = 60000},
+				 behind = {.url = MINE,
+					   .range = "1048576-1146779",
+					   .head = OF_LARGE("1048576-1146779"),
+					   .from = 64 * CELL,
+					   .n = LARGE - 64 * CELL};
+
+	begin_large_disk();
+	open_large(BLOCKS * CELL, &all);
+	ck_assert_uint_eq(read_large(0, 64, NULL), 64 * CELL);
+	ck_assert_uint_eq(read_large(64, BLOCKS, &behind), 0);
+	ck_assert_uint_eq(read_large(0, BLOCKS, NULL), LARGE);
+	end_disk();
+}
+END_TEST
+
+UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, places_on_disk,
+	  a_large_file, a_gap_in_a_large_file, a_large_opening)
 
 #else
 
