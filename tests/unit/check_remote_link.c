@@ -189,6 +189,45 @@ START_TEST(a_fetcher_that_is_gone)
 }
 END_TEST
 
+static void *read_ten(void *arg)
+{
+	int *rc = arg;
+	uint8_t byte;
+
+	*rc = h5_io_read(scene.io, 10 * MIB, &byte, 1);
+	return NULL;
+}
+
+/* A thread that sends sees it before the one that waits at the socket does. */
+START_TEST(two_threads_see_that_the_fetcher_is_gone)
+{
+	bool is_awaited = false;
+	pthread_t reader;
+	uint32_t taken;
+	int rc;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	ck_assert_int_eq(pthread_create(&reader, NULL, read_ten, &rc), 0);
+	ck_assert(take(&scene, 0));
+	while (!is_awaited) {
+		pthread_mutex_lock(&scene.link->lock);
+		is_awaited = scene.link->receiving;
+		if (!is_awaited)
+			pthread_mutex_unlock(&scene.link->lock);
+		sched_yield();
+	}
+	shutdown(scene.end.fd, SHUT_RDWR);
+	ck_assert_int_eq(h5_remote_ask(scene.link, 0, 50 * MIB / CELL, CELL, true, &taken), -EIO);
+	ck_assert_uint_eq(taken, 0);
+	ck_assert_uint_eq(scene.link->under_way, 0);
+	pthread_mutex_unlock(&scene.link->lock);
+	pthread_join(reader, NULL);
+	ck_assert_int_eq(rc, -EIO);
+	check_ended();
+	end(&scene);
+}
+END_TEST
+
 /* The socket is full. What could not be sent is asked for later. */
 START_TEST(a_fetcher_that_takes_no_message)
 {
@@ -686,13 +725,44 @@ START_TEST(cells_that_were_read_ahead_make_room_first)
 }
 END_TEST
 
+/* Cells of both kinds, in any number, make room for all that are wanted. */
+START_TEST(idle_cells_make_room)
+{
+	enum { SPENT = CELLS / 16 };
+
+	for (uint32_t spent = 0; spent <= SPENT; spent++)
+		for (uint32_t kept = 0; kept <= SPENT; kept++) {
+			struct h5_cells cells;
+			uint32_t i[CELLS];
+
+			ck_assert_int_eq(h5_cells_open(&cells, CELLS), 0);
+			for (uint32_t k = 0; k < CELLS; k++) {
+				i[k] = take_ready(&cells, 0, k, k < spent);
+				if (k < spent)
+					read_of(&cells, i[k]);
+				else if (k >= spent + kept)
+					h5_cells_hold(&cells, i[k]);
+			}
+			ck_assert_uint_eq(cells.spent.count, spent);
+			ck_assert_uint_eq(cells.kept.count, kept);
+			for (uint32_t k = 0; k < spent + kept; k++)
+				ck_assert_uint_lt(h5_cells_take(&cells, 1, k, false), CELLS);
+			ck_assert_uint_eq(h5_cells_take(&cells, 1, CELLS, false), H5_NO_CELL);
+			ck_assert_uint_eq(cells.wasted, kept);
+			for (uint32_t k = spent + kept; k < CELLS; k++)
+				h5_cells_put(&cells, i[k]);
+			h5_cells_release(&cells);
+		}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("remote link", {replies_that_are_not_sound_end_the_link, REPLIES},
 		{a_second_reply_ends_the_link, 1}, {a_failure_without_a_text, 1},
 		{files_have_the_size_that_the_reply_tells, OPENINGS}, {a_fetcher_that_is_gone, 1},
-		{a_fetcher_that_takes_no_message, 1},
+		{two_threads_see_that_the_fetcher_is_gone, 1}, {a_fetcher_that_takes_no_message, 1},
 		{a_file_is_opened_when_the_fetcher_takes_messages_again, 1},
 		{more_requests_than_there_may_be, 2}, {more_cells_than_there_are, 2},
 		{more_files_than_there_may_be, 1}, {names_have_their_limits, 1}, {pages_have_their_limit, 1},
 		{statistics_and_notes_add_up, 1}, {bytes_that_make_room_stay_unused, 1}, {memory_is_short, 1},
 		{the_oldest_cell_makes_room, 1}, {cells_in_use_make_no_room, 1},
-		{cells_that_were_read_ahead_make_room_first, 1})
+		{cells_that_were_read_ahead_make_room_first, 1}, {idle_cells_make_room, 1})

@@ -120,6 +120,23 @@ START_TEST(small_reads_bring_their_block_and_large_ones_themselves)
 }
 END_TEST
 
+/* A read of several cells, all of which are there, brings nothing that is around them. */
+START_TEST(what_is_there_brings_nothing)
+{
+	const struct h5_io_range range = {7 * MIB + 5 * CELL, 2 * CELL};
+	static uint8_t buf[2 * CELL];
+
+	begin(&scene, 100 * MIB, 64 * MIB);
+	begin_to_serve(&scene);
+	h5_io_want(scene.io, &range, 1, H5_WANTED_NOW);
+	for (uint64_t at = 0; at < 5; at++)
+		ck_assert_int_eq(h5_io_read(scene.io, 7 * MIB + 5 * CELL + at, buf, 2 * CELL - at), 0);
+	end(&scene);
+	ck_assert_uint_eq(scene.count, 1);
+	expect(&scene, 0, 7 * MIB + 5 * CELL, 2 * CELL);
+}
+END_TEST
+
 /* A window that is as large as it may be: nothing is asked for twice, and nothing that was read is kept in
  * place of what will be. */
 START_TEST(reading_in_order_asks_once)
@@ -379,9 +396,9 @@ END_TEST
 
 UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, a_link_without_descriptors,
 	  extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
-	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
-	  each_connection_has_a_request, what_is_read_comes_before_what_is_announced,
-	  a_window_is_for_all_connections, metadata_bring_what_is_around_them,
-	  less_is_around_metadata_if_that_is_much, metadata_far_apart_come_alone,
-	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+	  small_reads_bring_their_block_and_large_ones_themselves, what_is_there_brings_nothing,
+	  reading_in_order_asks_once, each_connection_has_a_request,
+	  what_is_read_comes_before_what_is_announced, a_window_is_for_all_connections,
+	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
+	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
