@@ -136,6 +136,7 @@ UNIT_TESTS = \
 	tests/unit/check_transaction \
 	tests/unit/check_transfers \
 	tests/unit/check_transfers_disk \
+	tests/unit/check_transfers_store \
 	tests/unit/check_tree \
 	tests/unit/check_tree_files \
 	tests/unit/check_value \
@@ -369,6 +370,8 @@ transfer_scene += tests/lib/transfer_scene.c
 endif
 tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(transfer_scene)
 tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
+tests_unit_check_transfers_store_SOURCES = tests/unit/check_transfers_store.c $(transfer_scene) $(scratch)
+tests_unit_check_transfers_store_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 tests_unit_check_transfers_disk_SOURCES = tests/unit/check_transfers_disk.c $(transfer_scene) $(scratch)
 tests_unit_check_transfers_disk_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
 tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl)

@@ -209,3 +209,6 @@ void run(const struct scenario *s, const struct h5_remote_request *request)
 }
 
 const struct h5_remote_request opening = {.what = H5_REMOTE_OPEN, .id = 7, .file = 2, .n = N};
+
+const struct h5_remote_request reading = {
+	.what = H5_REMOTE_READ, .id = 9, .file = 0, .offset = CELL, .n = N - 100};

@@ -88,12 +88,15 @@ void check_reply(const struct h5_remote_reply *reply, const struct expected *e, 
 
 /* Opens file 2. */
 extern const struct h5_remote_request opening;
+/* Reads what is behind the first cell of file 0. */
+extern const struct h5_remote_request reading;
 
 #define HEAD(status) "HTTP/1.1 " status " x\r\n"
 #define TAG(tag)     "ETag: \"" tag "\"\r\n"
 #define LINE(field)  field "\r\n"
 #define END	     "\r\n"
 #define RANGE(range) "Content-Range: bytes " range "\r\n"
+#define REST	     RANGE("16384-49051/49052")
 #define PART	     HEAD("206") RANGE("0-32767/49052") TAG("a") END
 #define MINE	     "http://host/folder/x.h5?secret"
 #define TRIED(...)                                                                                           \
