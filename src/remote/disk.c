@@ -212,7 +212,7 @@ static bool may_be_kept(const struct h5_transfer *t)
 	if (!t->fetcher->disk.there || t->fetcher->disk.stopped)
 		return false;
 	if (t->request.what == H5_REMOTE_OPEN)
-		return t->kept_size < PIECE;
+		return true;
 	return t->source->disk && !strcmp(t->response.tag, t->source->tag);
 }
 
@@ -265,7 +265,7 @@ void h5_disk_learn(struct h5_transfer *t)
 
 void h5_disk_end(struct h5_transfer *t)
 {
-	if (t->request.what == H5_REMOTE_READ && t->kept_size)
+	if (t->request.what == H5_REMOTE_READ)
 		write_kept(t);
 	free(t->kept);
 	t->kept = NULL;
