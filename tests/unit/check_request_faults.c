@@ -47,6 +47,13 @@ static const struct failing failing[] = {
 	{.request = {"rename", "soft", "group", .flags = EXCHANGE}},
 	{.before = {{"open", "new", .flags = O_WRONLY, .value = "12345678"}},
 	 .request = {"rename", "new", "data", .error = 0}},
+	/* A plain file onto a dataset, which gets its contents. */
+	{.before = {{"mknod", "plain", .error = 0},
+		    {"open", "plain", .flags = O_WRONLY, .value = "123456781234567812345678"}},
+	 .request = {"rename", "plain", "fixed", .error = 0}},
+	{.before = {{"mknod", "group/plain", .error = 0},
+		    {"open", "group/plain", .flags = O_WRONLY, .value = "12345678"}},
+	 .request = {"rename", "group/plain", "data", .error = 0}},
 	{.before = {{"mknod", ".h5fs~", .error = 0}}, .request = {"unlink", ".h5fs~", .error = 0}},
 	{.before = BACKUP, .request = {"unlink", "data~", .error = 0}},
 	{.request = {"set", "data", "user.new", "5", .error = 0}},
