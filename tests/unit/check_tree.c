@@ -500,5 +500,117 @@ START_TEST(calls_fail)
 }
 END_TEST
 
+/* ---- nodes in HDF5 files ---- */
+
+static void add_file(struct folder *folder, const char *name)
+{
+	char from[512], path[200];
+
+	scratch_fixture("check_tree.h5", from);
+	snprintf(path, sizeof path, "%s/%s", folder->path, name);
+	scratch_copy(from, path);
+}
+
+static struct h5_tree_node *find_inside(struct folder *folder, struct h5_tree_node *parent, const char *name)
+{
+	struct h5_tree_entry entry;
+
+	SUCCEEDS(look_up(folder->tree, parent, name, &entry));
+	return entry.node;
+}
+
+static unsigned nodes_inside(const struct h5_tree_node *file)
+{
+	return HASH_COUNT(file->file->vfs->nodes);
+}
+
+/* Opens the others, so this file closes. */
+static void let_close(struct folder *folder, struct h5_tree_node *nodes[3])
+{
+	ck_assert_int_eq(enter(folder, nodes[1], false), 0);
+	ck_assert_int_eq(enter(folder, nodes[2], false), 0);
+	ck_assert_int_eq(nodes[0]->file->state, H5_TREE_CLOSED);
+}
+
+/* A node has one reference to its own in the file, however often it is looked up, and gives it back. If the
+ * file has another object there by now, nothing is left of the look-up. */
+START_TEST(references_to_nodes_in_files)
+{
+	static const char *const names[] = {"a.h5", "b.h5", "c.h5"};
+	struct h5_tree_node *nodes[3], *group, *inner;
+	struct folder folder;
+	unsigned before;
+
+	begin(&folder);
+	for (unsigned i = 0; i < 3; i++) {
+		add_file(&folder, names[i]);
+		nodes[i] = find(&folder, names[i]);
+	}
+	ck_assert_int_eq(enter(&folder, nodes[0], false), 0);
+	before = nodes_inside(nodes[0]);
+	group = find_inside(&folder, nodes[0], "group");
+	ck_assert_ptr_eq(find_inside(&folder, nodes[0], "group"), group);
+	ck_assert_uint_eq(group->references, 2);
+	ck_assert_uint_eq(group->inside->references, 1);
+	h5_tree_forget(folder.tree, group, 2);
+	ck_assert_uint_eq(nodes_inside(nodes[0]), before);
+	group = find_inside(&folder, nodes[0], "group");
+	inner = find_inside(&folder, group, "inner");
+	let_close(&folder, nodes);
+	ck_assert_int_eq(enter(&folder, inner, false), 0);
+	ck_assert_uint_eq(group->references, 2);
+	ck_assert_uint_eq(inner->references, 1);
+	ck_assert_uint_eq(inner->inside->references, 1);
+	ck_assert_uint_eq(nodes_inside(nodes[0]), before + 2);
+	h5_tree_forget(folder.tree, inner, 1);
+	ck_assert_uint_eq(nodes_inside(nodes[0]), before + 1);
+	for (unsigned i = 0; i < 2; i++) {
+		let_close(&folder, nodes);
+		group->inner += !i;
+		group->type ^= i ? S_IFDIR : 0;
+		ck_assert_int_eq(enter(&folder, nodes[0], false), 0);
+		ck_assert_int_eq(enter(&folder, group, false), -ESTALE);
+		ck_assert_uint_eq(nodes_inside(nodes[0]), before);
+		ck_assert_uint_eq(group->references, 1);
+		group->inner -= !i;
+		group->type ^= i ? S_IFDIR : 0;
+	}
+	ck_assert_int_eq(enter(&folder, group, false), 0);
+	h5_tree_forget(folder.tree, group, 1);
+	for (unsigned i = 0; i < 3; i++)
+		h5_tree_forget(folder.tree, nodes[i], 1);
+	end(&folder);
+}
+END_TEST
+
+/* What is in a file belongs to the owner and the group that the file is said to have. */
+START_TEST(owners_in_files)
+{
+	struct h5_tree_node *node;
+	struct h5_tree_inside in;
+	struct stat named, st;
+	struct folder folder;
+	char path[200];
+
+	begin(&folder);
+	add_file(&folder, "a.h5");
+	snprintf(path, sizeof path, "%s/a.h5", folder.path);
+	ck_assert_int_eq(stat(path, &named), 0);
+	folder.tree->options.keeps_uid = _i & 1;
+	folder.tree->options.keeps_gid = _i & 2;
+	folder.tree->options.vfs.uid = named.st_uid + 12;
+	folder.tree->options.vfs.gid = named.st_gid + 34;
+	node = find(&folder, "a.h5");
+	SUCCEEDS(h5_tree_enter(folder.tree, node, &in));
+	SUCCEEDS(h5_vfs_getattr(in.vfs, in.node, &st));
+	ck_assert_uint_eq(st.st_uid, named.st_uid + (_i & 1 ? 0 : 12));
+	ck_assert_uint_eq(st.st_gid, named.st_gid + (_i & 2 ? 0 : 34));
+	h5_tree_leave(folder.tree, &in);
+	h5_tree_forget(folder.tree, node, 1);
+	end(&folder);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
-		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS})
+		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS},
+		{references_to_nodes_in_files, 1}, {owners_in_files, 4})
