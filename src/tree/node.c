@@ -61,7 +61,7 @@ static void detach(struct h5_tree *tree, struct h5_tree_node *node)
 
 static struct h5_tree_node *find(struct h5_tree *tree, const void *of, uint64_t id, const char *name)
 {
-	uint8_t key[sizeof(struct begin) + NAME_MAX + 1];
+	uint8_t key[sizeof(struct begin) + NAME_MAX];
 	const struct begin begin = {.of = of, .id = id};
 	size_t length = name ? strlen(name) : 0;
 	struct h5_tree_node *node;
