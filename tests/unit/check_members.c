@@ -480,6 +480,9 @@ START_TEST(names_behind_a_url)
 	/* four bytes and a NUL */
 	ck_assert_int_ne(h5_folder_open_remote(&folder, "b/", "cd", path, 5, &io), -ENAMETOOLONG);
 	ck_assert_int_eq(h5_folder_open_remote(&folder, "b/", "cd", path, 4, &io), -ENAMETOOLONG);
+	/* Of an absolute name only the last part counts. */
+	ck_assert_int_ne(h5_folder_open_remote(&folder, "b/", "/x/y/cd", path, 5, &io), -ENAMETOOLONG);
+	ck_assert_int_eq(h5_folder_open_remote(&folder, "b/", "/x/y/cd", path, 4, &io), -ENAMETOOLONG);
 	folder.external = H5_EXTERNAL_NONE;
 	ck_assert_int_eq(h5_folder_open_remote(&folder, "", "a", path, sizeof path, &io), -EACCES);
 	h5_remote_close(folder.remote);
