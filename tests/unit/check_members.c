@@ -8,6 +8,7 @@
 #include "io/pages.h"
 #include "io/stripes.h"
 #include "store/file.h"
+#include "store/file_private.h"
 #include "store/file_set.h"
 #include "store/folder.h"
 #include "unit.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- several pieces of memory as one ---- */
@@ -323,6 +325,62 @@ START_TEST(files_in_several_pieces)
 	}
 	fclose(list);
 	ck_assert_int_gt(n, 30);
+}
+END_TEST
+
+/* How many bytes a member has. */
+static uint64_t size_of(const char *name)
+{
+	char *path = path_of(name);
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	free(path);
+	return (uint64_t)st.st_size;
+}
+
+/* Which of them could be written, if they were not open for reading. */
+START_TEST(pieces_that_can_be_written)
+{
+	static const struct {
+		const char *name, *why; /* why not; NULL: it could */
+		bool in_pieces;
+	} cases[] = {
+		{"family_earliest_100_00000.h5", NULL, true},
+		{"family_latest_1000_%05d.h5", NULL, true},
+		{"alone_0.h5", NULL, false},
+		{"joined_00000.h5", NULL, false},
+		{"split_latest-m.h5", NULL, true},
+		{"split_earliest-m.h5", NULL, true},
+		{"old_00000.h5", "a family whose files do not say so", true},
+		{"multi_latest-s.h5", "a file of the multi driver whose metadata are in several members",
+		 true},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_file_area areas[H5_FILE_AREAS_MAX];
+		char *path = path_of(cases[i].name);
+		struct h5_file_set *set;
+		struct h5_file *file;
+
+		ck_assert_int_eq(h5_open_file(path, &options, &set, NULL), 0);
+		file = h5_file_set_root(set);
+		ck_assert_msg(h5_file_can_change(file) == (cases[i].why ? -ENOTSUP : -EROFS), "%s: %s",
+			      cases[i].name, h5_error_last()->text);
+		ck_assert(!cases[i].why || strstr(h5_error_last()->text, cases[i].why));
+		ck_assert_msg(h5_file_is_family(file) == (cases[i].in_pieces && !cases[i].why), "%s",
+			      cases[i].name);
+		ck_assert_int_eq(h5_file_is_plain(file), !cases[i].in_pieces);
+		ck_assert_uint_eq(h5_file_areas(file, areas), strncmp(cases[i].name, "split", 5) ? 1 : 2);
+		if (!strncmp(cases[i].name, "split_earliest", 14)) {
+			ck_assert(!areas[0].start && !areas[0].raw && !areas[0].member);
+			ck_assert_uint_eq(areas[0].end, size_of("split_earliest-m.h5"));
+			ck_assert(areas[1].raw && areas[1].member == 1);
+			ck_assert_uint_eq(areas[1].end - areas[1].start, size_of("split_earliest-r.h5"));
+		}
+		h5_file_set_close(set);
+		free(path);
+	}
 }
 END_TEST
 
@@ -702,6 +760,6 @@ START_TEST(blocks_end_with_their_piece)
 END_TEST
 
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
-	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files, names_behind_a_url,
-	  any_member_can_fail, members_are_found_by_their_identity, writes_end_before_the_last_address,
-	  pieces_while_memory_is_short, blocks_end_with_their_piece)
+	  pieces_that_can_be_written, what_is_missing_cannot_be_read, members_are_locked,
+	  names_of_other_files, names_behind_a_url, any_member_can_fail, members_are_found_by_their_identity,
+	  writes_end_before_the_last_address, pieces_while_memory_is_short, blocks_end_with_their_piece)
