@@ -492,8 +492,7 @@ static int set_number(struct h5_chunk_index *index, uint64_t number, const struc
 		rc = create(index);
 	} else {
 		rc = prepare(index);
-		/* With the new Max Index Set, what a kill has left there would be found. Its space is lost.
-		 */
+		/* What a kill has left there would be found with the new Max Index Set. */
 		if (!rc)
 			rc = trim_leaves(index, header->max_index, number, 0, no_visit, NULL);
 		written = *header;
