@@ -1,0 +1,194 @@
+/* What a command line becomes: settings that follow from others, what is not given, what libfuse is told. */
+#include "base/thread.h"
+#include "fuse/options.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { UID = 1234, GID = 5678, MOST = 12 };
+
+static unsigned calls, fails_at; /* of calls that extend lists of arguments */
+static unsigned processors;
+
+uid_t __wrap_getuid(void);
+gid_t __wrap_getgid(void);
+unsigned __wrap_h5_processors(void);
+int __wrap_fuse_opt_add_arg(struct fuse_args *args, const char *arg);
+int __real_fuse_opt_add_arg(struct fuse_args *args, const char *arg);
+int __wrap_fuse_opt_add_opt(char **options, const char *option);
+int __real_fuse_opt_add_opt(char **options, const char *option);
+int __wrap_fuse_opt_add_opt_escaped(char **options, const char *option);
+int __real_fuse_opt_add_opt_escaped(char **options, const char *option);
+
+uid_t __wrap_getuid(void)
+{
+	return UID;
+}
+
+gid_t __wrap_getgid(void)
+{
+	return GID;
+}
+
+unsigned __wrap_h5_processors(void)
+{
+	return processors;
+}
+
+int __wrap_fuse_opt_add_arg(struct fuse_args *args, const char *arg)
+{
+	return ++calls == fails_at ? -1 : __real_fuse_opt_add_arg(args, arg);
+}
+
+int __wrap_fuse_opt_add_opt(char **options, const char *option)
+{
+	return ++calls == fails_at ? -1 : __real_fuse_opt_add_opt(options, option);
+}
+
+int __wrap_fuse_opt_add_opt_escaped(char **options, const char *option)
+{
+	return ++calls == fails_at ? -1 : __real_fuse_opt_add_opt_escaped(options, option);
+}
+
+/* The words are separated by blanks. */
+static int parse(const char *line, struct h5_options *o)
+{
+	char *words = strdup(line), *argv[MOST + 1], *rest = words;
+	int argc = 0, rc;
+
+	for (char *word; (word = strsep(&rest, " "));) {
+		ck_assert_int_lt(argc, MOST);
+		argv[argc++] = word;
+	}
+	argv[argc] = NULL;
+	calls = 0;
+	processors = 3;
+	rc = h5_options_parse(argc, argv, o);
+	free(words);
+	return rc;
+}
+
+START_TEST(what_is_not_given)
+{
+	struct h5_options o;
+
+	ck_assert_int_eq(parse("h5fs /dev/null /mnt", &o), 0);
+	ck_assert(o.vfs.uid == UID && o.vfs.gid == GID && !o.vfs.fmask && !o.vfs.dmask);
+	ck_assert(o.vfs.commit_at_close && o.sandbox && !o.set.writable && !o.foreground && !o.to_syslog);
+	ck_assert(o.set.external == H5_EXTERNAL_BENEATH && o.set.workers == 3 && !o.set.has_revision);
+	ck_assert_uint_eq(o.set.block_cache, o.set.chunk_cache / 4);
+	ck_assert_str_eq(o.file, "/dev/null");
+	ck_assert_str_eq(o.mountpoint, "/mnt");
+	ck_assert_str_eq(o.kerchunk_url, "file:///dev/null");
+	h5_options_release(&o);
+	ck_assert_int_eq(parse("h5fs -o allow_other /dev/null /mnt", &o), 0);
+	ck_assert_int_eq(o.set.external, H5_EXTERNAL_NONE);
+	h5_options_release(&o);
+}
+END_TEST
+
+START_TEST(what_follows)
+{
+	static const struct {
+		const char *line;
+		bool foreground, writable, swmr, to_syslog, log, is_folder;
+	} cases[] = {
+		{"h5fs /dev/null /m", 0, 0, 0, 0, 0, 0},
+		{"h5fs -f /dev/null /m", 1, 0, 0, 0, 0, 0},
+		{"h5fs -d /dev/null /m", 1, 0, 0, 0, 0, 0},
+		{"h5fs -o rw,debug /dev/null /m", 1, 1, 0, 0, 0, 0},
+		{"h5fs -o create /dev/null /m", 0, 1, 0, 0, 0, 0},
+		{"h5fs -o rw,swmr /dev/null /m", 0, 1, 1, 0, 0, 0},
+		{"h5fs -o swmr,filters=shuffle,deflate /dev/null /m", 0, 0, 1, 0, 0, 0},
+		{"h5fs -o rw --list /dev/null", 0, 0, 0, 0, 0, 0},
+		{"h5fs --recover /dev/null", 0, 1, 0, 0, 0, 0},
+		{"h5fs --reclaim -o swmr /dev/null", 0, 1, 0, 0, 0, 0},
+		{"h5fs -o remount,rw /dev/null /m", 0, 1, 0, 0, 0, 0},
+		{"h5fs -o log=syslog /dev/null /m", 0, 0, 0, 1, 0, 0},
+		{"h5fs -o log=syslog,log=/dev/full /dev/null /m", 0, 0, 0, 0, 1, 0},
+		{"h5fs /dev /m", 0, 0, 0, 0, 0, 1},
+		{"h5fs --list /dev", 0, 0, 0, 0, 0, 0},
+		{"h5fs /none/such /m", 0, 0, 0, 0, 0, 0},
+		{"h5fs -u /m", 0, 0, 0, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *line = cases[i].line;
+		struct h5_options o;
+
+		ck_assert_msg(!parse(line, &o), "%s", line);
+		ck_assert_msg(o.foreground == cases[i].foreground && o.set.writable == cases[i].writable &&
+				      o.vfs.writable == cases[i].writable && o.set.swmr == cases[i].swmr &&
+				      o.to_syslog == cases[i].to_syslog && !o.log == !cases[i].log &&
+				      o.is_folder == cases[i].is_folder,
+			      "%s", line);
+		h5_options_release(&o);
+	}
+}
+END_TEST
+
+/* `list`: of the options. */
+static void check_arguments(const char *line, const char *list, bool debug)
+{
+	struct h5_options o;
+
+	ck_assert_msg(!parse(line, &o), "%s", line);
+	ck_assert_int_eq(o.args.argc, debug ? 4 : 3);
+	ck_assert_str_eq(o.args.argv[1], "-o");
+	ck_assert_str_eq(o.args.argv[2], list);
+	if (debug)
+		ck_assert_str_eq(o.args.argv[3], "-d");
+	h5_options_release(&o);
+}
+
+START_TEST(what_libfuse_is_told)
+{
+	check_arguments("h5fs a,b /m", "fsname=a\\,b,subtype=h5fs,nosuid,nodev,noexec,default_permissions,ro",
+			false);
+	check_arguments("h5fs -d -o rw a /m", "fsname=a,subtype=h5fs,nosuid,nodev,noexec,rw", true);
+	check_arguments("h5fs -o rw,uid=1234,gid=5678 a /m", "fsname=a,subtype=h5fs,nosuid,nodev,noexec,rw",
+			false);
+	check_arguments("h5fs -o rw,allow_other a /m",
+			"fsname=a,subtype=h5fs,nosuid,nodev,noexec,default_permissions,rw,allow_other",
+			false);
+	for (unsigned i = 0; i < 4; i++) {
+		static const char *const others[] = {"uid=7", "gid=7", "fmask=022", "dmask=022"};
+		char line[80];
+
+		snprintf(line, sizeof line, "h5fs -o rw,%s a /m", others[i]);
+		check_arguments(line, "fsname=a,subtype=h5fs,nosuid,nodev,noexec,default_permissions,rw",
+				false);
+	}
+}
+END_TEST
+
+/* Each list that cannot be longer is an error, and of a helper too. */
+START_TEST(too_little_memory)
+{
+	static const char *const lines[] = {"h5fs -d -o allow_other a /m",
+					    "mount.h5fs a /m -n -v -N 3 -t h5fs -o rw"};
+
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct h5_options o;
+		unsigned all;
+
+		fails_at = 0;
+		ck_assert_int_eq(parse(lines[i], &o), 0);
+		h5_options_release(&o);
+		all = calls;
+		ck_assert_uint_ge(all, 7);
+		for (unsigned at = 1; at <= all; at++) {
+			fails_at = at;
+			ck_assert_int_eq(parse(lines[i], &o), -ENOMEM);
+			ck_assert_uint_eq(calls, at);
+		}
+		fails_at = 0;
+	}
+}
+END_TEST
+
+UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory)
