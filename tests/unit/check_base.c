@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Known values of Jenkins' hashlittle(). */
@@ -342,6 +343,86 @@ START_TEST(nothing_is_interrupted_in_its_first_second)
 	h5_interrupt_begin(NULL, NULL);
 	ck_assert_int_eq(h5_interrupt_check(), 0);
 	ck_assert_uint_eq(asked, 1);
+}
+END_TEST
+
+/* ---- clocks that the test sets, in milliseconds ---- */
+
+static struct {
+	bool set;
+	long now, worked;
+} clocks;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	const long at = clock == CLOCK_THREAD_CPUTIME_ID ? clocks.worked : clocks.now;
+
+	if (!clocks.set)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){.tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000};
+	return 0;
+}
+
+static int check_after(long passed, long worked)
+{
+	clocks.now += passed;
+	clocks.worked += worked;
+	return h5_interrupt_check();
+}
+
+static uint64_t limit_of(void *arg)
+{
+	return *(const unsigned *)arg;
+}
+
+START_TEST(a_request_is_interrupted_after_its_first_second)
+{
+	unsigned asked = 0;
+
+	clocks.set = true;
+	for (clocks.now = 1000; clocks.now < 4000; clocks.now += 700) {
+		h5_interrupt_begin(never_wanted, &asked);
+		ck_assert_int_eq(check_after(999, 0), 0);
+		ck_assert_int_eq(check_after(1, 0), -EINTR);
+		ck_assert_int_eq(check_after(5000, 0), -EINTR);
+		h5_interrupt_begin(NULL, NULL);
+		ck_assert_int_eq(check_after(5000, 0), 0);
+	}
+	clocks.set = false;
+}
+END_TEST
+
+/* What a thread has worked in its first second does not count, nor for other requests, or other threads. */
+START_TEST(the_work_of_a_request_is_limited)
+{
+	struct h5_interrupt of_another;
+	unsigned limit = 1000, none = 0;
+
+	clocks.set = true;
+	clocks.now = clocks.worked = 7000;
+	for (unsigned i = 0; i < 4; i++) {
+		if (i < 2) {
+			h5_interrupt_begin(NULL, &limit);
+			h5_interrupt_bound(limit_of);
+		} else {
+			h5_interrupt_get(&of_another);
+			h5_interrupt_set(&of_another);
+		}
+		if (i < 2)
+			ck_assert_int_eq(check_after(999, 9000), 0);
+		ck_assert_int_eq(check_after(1001, 9000), 0);
+		ck_assert_int_eq(check_after(3000, 1001), 0);
+		ck_assert_int_eq(check_after(1, 1), -EFBIG);
+		ck_assert_int_eq(check_after(1, 0), -EFBIG);
+	}
+	h5_interrupt_begin(NULL, &none);
+	h5_interrupt_bound(limit_of);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(check_after(60000, 60000), 0);
+	h5_interrupt_begin(NULL, NULL);
+	clocks.set = false;
 }
 END_TEST
 
@@ -741,7 +822,8 @@ UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_
 	  extents_while_memory_is_short, extents_that_cannot_be_added, seen_numbers_while_memory_is_short,
 	  buffers_while_memory_is_short, reader_verifies_checksums, products_are_checked,
 	  buf_stops_at_its_limit, buf_prints, text_cannot_steer_a_terminal,
-	  nothing_is_interrupted_in_its_first_second, io_tells_whether_it_is_locked, a_wait_is_told_once,
+	  nothing_is_interrupted_in_its_first_second, a_request_is_interrupted_after_its_first_second,
+	  the_work_of_a_request_is_limited, io_tells_whether_it_is_locked, a_wait_is_told_once,
 	  a_read_tells_before_it_waits, extents_are_a_set, seen_numbers_are_a_set,
 	  a_table_has_no_more_buckets_than_four_times_its_items, keys_go_to_all_chains,
 	  chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
