@@ -280,6 +280,28 @@ START_TEST(lru_loads_ahead_once)
 }
 END_TEST
 
+/* The last one stays though it is over the budget: somebody is about to ask for it. */
+START_TEST(lru_keeps_the_last_one_that_nobody_has_yet)
+{
+	struct loader l = {0};
+	struct h5_lru_key keys[4];
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(1, &lru), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		keys[i] = (struct h5_lru_key){&kind, 0, i, 0};
+		if (i < 2)
+			ck_assert_int_eq(h5_lru_load_ahead(lru, &keys[i], load, &l), 0);
+		else
+			h5_lru_add(lru, &keys[i], malloc(1), 1000);
+		for (unsigned k = 0; k <= i; k++)
+			ck_assert_int_eq(h5_lru_has(lru, &keys[k]), k == i);
+	}
+	ck_assert_uint_eq(l.calls, 2);
+	h5_lru_close(lru);
+}
+END_TEST
+
 /* A value that was not loaded is found as others are, and counts. */
 START_TEST(lru_takes_what_it_is_given)
 {
@@ -468,6 +490,6 @@ END_TEST
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
-	  lru_takes_what_it_is_given, lru_forgets_all_but_a_kind, lru_reserves_within_its_budget,
-	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  lru_keeps_the_last_one_that_nobody_has_yet, lru_takes_what_it_is_given, lru_forgets_all_but_a_kind,
+	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
 	  lru_waits_for_room_only_while_it_is_wanted)
