@@ -357,5 +357,59 @@ START_TEST(memory_is_charged)
 }
 END_TEST
 
+/* Documents that get longer: each is charged, or refused and nothing of it is left. */
+START_TEST(no_memory_is_taken_that_is_not_charged)
+{
+	enum { MOST = 2 << 20, STEP = 50000, CAPACITY = 1 << 20 };
+	static const struct {
+		const char *begin, *more, *end;
+		size_t charged; /* at least, for each of `more` */
+	} forms[] = {
+		{"\"", "x", "\"", 1},
+		{"{\"", "x", "\":1}", 1},
+		{"", "1", "", 1},
+		{"[0", ",0", "]", 256},
+		{"[0", ",[]", "]", 256},
+		{"[0", ",{}", "]", 1024},
+		{"[0", ",\"12345678\"", "]", 264},
+	};
+	char *text = malloc(MOST + 100);
+
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		const size_t each = strlen(forms[i].more);
+		size_t count = 0, n = strlen(forms[i].begin);
+		bool refused = false;
+
+		memcpy(text, forms[i].begin, n);
+		while (!refused) {
+			struct h5_account account = {0};
+			struct h5_json_document document;
+			struct h5_room *room;
+			int rc;
+
+			for (size_t k = 0; k < STEP; k += forms[i].charged, n += each, count++)
+				memcpy(text + n, forms[i].more, each);
+			ck_assert_uint_lt(n, MOST);
+			strcpy(text + n, forms[i].end);
+			ck_assert_int_eq(h5_room_open(CAPACITY, NULL, NULL, &room), 0);
+			h5_account_begin(&account, room);
+			rc = h5_json_read(text, n + strlen(forms[i].end), &document);
+			refused = rc;
+			if (rc)
+				ck_assert_msg(rc == -EFBIG || rc == -ENOMEM, "form %zu: %d", i, rc);
+			else
+				ck_assert_msg(document.charge.bytes >= count * forms[i].charged,
+					      "form %zu, %zu bytes: %zu", i, n, document.charge.bytes);
+			h5_json_document_release(&document);
+			ck_assert_uint_eq(account.taken, 0);
+			h5_account_end(&account);
+			h5_room_close(room);
+		}
+	}
+	free(text);
+}
+END_TEST
+
 UNIT_MAIN("json_read", values, characters, numbers_keep_their_digits, equal_values, length_of_a_number,
-	  what_is_no_json, nested_deep, strings_read_back, damaged_text, memory_is_charged)
+	  what_is_no_json, nested_deep, strings_read_back, damaged_text, memory_is_charged,
+	  no_memory_is_taken_that_is_not_charged)
