@@ -154,6 +154,19 @@ class Xarray(ViewCase):
             self.assertEqual(dict(found.sizes), {"scale": 6, "other": 9, "phony_dim_9": 9})
             self.assertEqual(found.short.values.tolist(), [0, 1, 0, 0, 0, 0])
 
+    def test_scale_of_a_later_dimension(self):
+        path = self.file("later.h5")
+        with h5py.File(path, "w") as f:
+            for name, shape in ("scale", (2,)), ("short", (3,)), ("two", (3, 8)):
+                f.create_dataset(name, data=numpy.ones(shape), chunks=(2,) * len(shape), maxshape=(None,) * len(shape))
+            f["scale"].make_scale("scale")
+            f["short"].dims[0].attach_scale(f["scale"])
+            f["two"].dims[1].attach_scale(f["scale"])
+        with Mount(path) as m:
+            found = xarray.open_zarr(m.at(".h5fs/zarr"))
+            self.assertEqual(dict(found.sizes), {"scale": 8, "phony_dim_3": 3})
+            self.assertEqual(found.short.values.tolist(), [1] * 3 + [0] * 5)
+
     def test_large_short_variable(self):
         """In kerchunk.json chunks that cross the end are part of the text. If they are too large for that, the variable keeps its own length."""
         path = self.file("large.nc")

@@ -293,7 +293,7 @@ class Zarr(ViewCase):
             f.create_dataset("left out", data=numpy.zeros(400000), compression="lzf")
             f.attrs["text"] = "\u00e9 \"\\"
         run = self.run_kerchunk(path)
-        self.assertIn(b"left out is left out", run.stderr)
+        self.assertIn(b"left out is left out: its chunks are not stored as Zarr has them", run.stderr)
         with h5py.File(path) as f, open(path, "rb") as raw, Mount(path) as m:
             self.assertRanges(m.at(".h5fs/kerchunk.json"), run.stdout)
             self.assertEqual(read(m.at(".h5fs/kerchunk.json")), run.stdout)
@@ -370,6 +370,23 @@ class Zarr(ViewCase):
                 self.assertEqual(known, names, view)
             self.assertEqual(zarr.open(m.at(".h5fs/zarr"), mode="r")["out/x"][:].tolist(), [5, 6])
             self.assertErrno(errno.EROFS, os.mkdir, m.at(".h5fs/zarr/new"))
+
+    def test_long_paths(self):
+        """An object whose path is too long is left out, and no other one."""
+        path, name = self.file("long.h5"), "d" * 200
+        with h5py.File(path, "w") as f:
+            group = f
+            for _ in range(25):
+                group = group.create_group(name)
+                group["e"] = [1]
+            f["z"] = [1]
+        groups = {"/".join([name] * n) for n in range(1, 21)}  # of 4096 bytes at most
+        wanted = groups | {f"{group}/e" for group in groups} | {"z"}
+        with Mount(path) as m:
+            meta = json.loads(read(m.at(".h5fs/zarr/.zmetadata")))["metadata"]
+            self.assertEqual({os.path.dirname(name) for name in meta} - {""}, wanted)
+            self.assertEqual(set(json.loads(read(m.at(".h5fs/zarr3/zarr.json")))["consolidated_metadata"]["metadata"]), wanted)
+            self.assertEqual({os.path.dirname(name) for name in json.loads(read(m.at(".h5fs/kerchunk.json")))["refs"]} - {""}, wanted)
 
     def test_many_chunks(self):
         """A listing has all of them, whatever the order in which it is read."""
