@@ -58,7 +58,8 @@ void h5_buf_printf(struct h5_buf *b, const char *format, ...)
 	va_start(args, format);
 	n = vsnprintf(small, sizeof small, format, args);
 	va_end(args);
-	if (n >= 0 && (size_t)n < sizeof small) {
+	/* If it is negative, it is too large, and the other call fails, too. */
+	if ((size_t)n < sizeof small) {
 		h5_buf_add(b, small, (size_t)n);
 		return;
 	}
