@@ -58,15 +58,20 @@ static struct {
 	enum call call;
 	int error;
 	unsigned long left; /* the last of so many fails; 0: none does */
+	bool lasting;	    /* and all behind it */
 	bool fired;
+	unsigned failed;     /* calls */
 	unsigned attributes; /* that were set */
 } target_calls;
 
 static int fault_of(enum call call)
 {
-	if (!target_calls.left || call != target_calls.call || --target_calls.left)
+	if (call != target_calls.call)
+		return 0;
+	if (!(target_calls.lasting && target_calls.fired) && (!target_calls.left || --target_calls.left))
 		return 0;
 	target_calls.fired = true;
+	target_calls.failed++;
 	errno = target_calls.error;
 	return target_calls.error;
 }
@@ -137,14 +142,7 @@ static void enter(const char *what)
 }
 
 #define REQUESTS(X)                                                                                          \
-	X(lookup,                                                                                            \
-	  (struct h5_vfs * vfs, struct h5_node * parent, const char *name, struct h5_vfs_entry *entry),      \
-	  (vfs, parent, name, entry))                                                                        \
 	X(opendir, (struct h5_vfs * vfs, struct h5_node * node, struct h5_dir * *dir), (vfs, node, dir))     \
-	X(dir_read,                                                                                          \
-	  (struct h5_dir * dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,         \
-	   size_t *got),                                                                                     \
-	  (dir, first, count, plus, entries, got))                                                           \
 	X(open_file, (struct h5_vfs * vfs, struct h5_node * node, int flags, struct h5_handle **handle),     \
 	  (vfs, node, flags, handle))                                                                        \
 	X(seek, (struct h5_handle * handle, uint64_t offset, bool hole, uint64_t *found),                    \
@@ -166,6 +164,65 @@ static void enter(const char *what)
 		return rc;                                                                                   \
 	}
 REQUESTS(REQUEST)
+
+static int64_t nodes; /* references to nodes that were given and not taken back */
+
+int __real_h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
+			 struct h5_vfs_entry *entry);
+int __wrap_h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
+			 struct h5_vfs_entry *entry);
+int __wrap_h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
+			 struct h5_vfs_entry *entry)
+{
+	int rc;
+
+	enter("lookup");
+	rc = __real_h5_vfs_lookup(vfs, parent, name, entry);
+	depth--;
+	nodes += !rc && !depth;
+	return rc;
+}
+
+int __real_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got);
+int __wrap_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got);
+int __wrap_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got)
+{
+	int rc;
+
+	enter("dir_read");
+	rc = __real_h5_vfs_dir_read(dir, first, count, plus, entries, got);
+	depth--;
+	for (size_t i = 0; !rc && !depth && plus && i < *got; i++)
+		nodes += entries[i].node != NULL;
+	return rc;
+}
+
+/* These may give back references of their own. */
+#define ENDS(X)                                                                                              \
+	X(close_file, struct h5_handle *)                                                                    \
+	X(closedir, struct h5_dir *)
+
+#define END(call, type)                                                                                      \
+	void __real_h5_vfs_##call(type it);                                                                  \
+	void __wrap_h5_vfs_##call(type it);                                                                  \
+	void __wrap_h5_vfs_##call(type it)                                                                   \
+	{                                                                                                    \
+		depth++;                                                                                     \
+		__real_h5_vfs_##call(it);                                                                    \
+		depth--;                                                                                     \
+	}
+ENDS(END)
+
+void __real_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count);
+void __wrap_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count);
+void __wrap_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
+{
+	nodes -= depth ? 0 : (int64_t)count;
+	__real_h5_vfs_forget(vfs, node, count);
+}
 
 static unsigned long reads_left; /* the last of so many finds the end of the file; 0: none does */
 static bool reads_less;		 /* each read gives a few bytes */
@@ -195,12 +252,32 @@ int __wrap_h5_stop_signal(void)
 	return stopped;
 }
 
+/* ---- progress ---- */
+
+static struct {
+	uint64_t done;	/* that was shown last */
+	unsigned steps; /* how often it grew */
+} shown;
+
+void __real_h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what, size_t size);
+void __wrap_h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what, size_t size);
+void __wrap_h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what, size_t size)
+{
+	ck_assert_ptr_nonnull(progress);
+	ck_assert_uint_ge(done, shown.done);
+	ck_assert(!progress->total || done <= progress->total);
+	shown.steps += done > shown.done;
+	shown.done = done;
+	__real_h5_progress_show(progress, done, what, size);
+}
+
 /* ---- what a command says ---- */
 
 struct said {
 	char path[200];
 	int fd, before; /* the descriptor that is caught, and what it was */
 	char *text;	/* owned */
+	size_t size;	/* of it */
 };
 
 static void begin_catch(struct said *said, int fd)
@@ -224,6 +301,7 @@ static void end_catch(struct said *said)
 	fflush(NULL);
 	n = lseek(said->fd, 0, SEEK_END);
 	ck_assert_int_ge(n, 0);
+	said->size = (size_t)n;
 	said->text = calloc(1, (size_t)n + 1);
 	lseek(said->fd, 0, SEEK_SET);
 	ck_assert_int_eq(read(said->fd, said->text, (size_t)n), n);
@@ -242,6 +320,7 @@ struct copy {
 
 static void extract(struct copy *copy, const char *from)
 {
+	struct h5_progress progress = {.wanted = false};
 	struct h5_target target;
 	struct said said;
 
@@ -249,12 +328,13 @@ static void extract(struct copy *copy, const char *from)
 	snprintf(copy->path, sizeof copy->path, "%s/copy", scratch_folder());
 	SUCCEEDS(h5_target_open(copy->path, &target));
 	target_calls.fired = false;
-	target_calls.attributes = 0;
+	target_calls.attributes = target_calls.failed = 0;
+	shown.done = shown.steps = 0;
 	begin_catch(&said, STDERR_FILENO);
 	begun = false;
 	requests_count = true;
 	fault_alloc_count(true);
-	copy->rc = h5_offline_extract(scene.vfs, from, &target, NULL, &copy->result);
+	copy->rc = h5_offline_extract(scene.vfs, from, &target, &progress, &copy->result);
 	fault_alloc_count(false);
 	requests_count = false;
 	end_catch(&said);
@@ -382,6 +462,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+	ck_assert_int_eq(nodes, 0);
 	vfs_scene_close(&scene);
 }
 
@@ -491,6 +572,32 @@ START_TEST(calls_of_the_target_fail)
 }
 END_TEST
 
+/* A target without hard links is told of once, and not asked again; one that has no room for another link is.
+ */
+START_TEST(no_hard_links)
+{
+	static const int errors[] = {EPERM, EOPNOTSUPP, EMLINK};
+
+	target_calls.call = CALL_linkat;
+	target_calls.lasting = true;
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		const bool is_full = errors[i] == EMLINK;
+		struct copy copy;
+
+		target_calls.error = errors[i];
+		target_calls.left = 1;
+		extract(&copy, "/");
+		ck_assert_int_eq(copy.rc, 0);
+		ck_assert_int_eq(copy.result, H5_OFFLINE_SOUND);
+		ck_assert_uint_eq(lacking(&copy, true, "links"), 0);
+		ck_assert_uint_eq(count_lines(copy.said), !is_full);
+		ck_assert_uint_eq(target_calls.failed, is_full ? 2 : 1);
+		release(&copy);
+	}
+	target_calls.lasting = target_calls.fired = false;
+}
+END_TEST
+
 /* Whatever is missing, the result says so. */
 START_TEST(allocations_and_reads_of_a_copy_fail)
 {
@@ -530,6 +637,8 @@ START_TEST(reads_that_give_less)
 	reads_less = false;
 	ck_assert_int_eq(copy.result, H5_OFFLINE_SOUND);
 	ck_assert_uint_eq(lacking(&copy, true, "less"), 0);
+	/* The progress of each file is in proportion to what was read of it. */
+	ck_assert_uint_gt(shown.steps, 100);
 	release(&copy);
 }
 END_TEST
@@ -588,6 +697,7 @@ static char *cat(const char *path, enum h5_offline_result *result, int *rc)
 	struct h5_progress progress = {.wanted = false};
 	struct said said;
 
+	shown.done = 0;
 	begin_catch(&said, STDOUT_FILENO);
 	begun = false;
 	requests_count = true;
@@ -596,8 +706,28 @@ static char *cat(const char *path, enum h5_offline_result *result, int *rc)
 	fault_alloc_count(false);
 	requests_count = false;
 	end_catch(&said);
+	ck_assert(*rc || shown.done == said.size);
 	return said.text;
 }
+
+START_TEST(all_is_printed)
+{
+	enum h5_offline_result result;
+	char *text;
+	int rc;
+
+	for (unsigned less = 0; less < 2; less++) {
+		reads_less = less;
+		text = cat("group/data", &result, &rc);
+		reads_less = false;
+		ck_assert_int_eq(rc, 0);
+		ck_assert_int_eq(result, H5_OFFLINE_SOUND);
+		ck_assert_uint_eq(shown.done, 800);
+		ck_assert(is_right("group/data", text));
+		free(text);
+	}
+}
+END_TEST
 
 START_TEST(what_prevents_printing)
 {
@@ -753,10 +883,12 @@ int main(void)
 {
 	const struct unit_test tests[] = {{all_is_copied, 1},
 					  {calls_of_the_target_fail, TARGET_CALLS},
+					  {no_hard_links, 1},
 					  {allocations_and_reads_of_a_copy_fail, FAULTS},
 					  {reads_that_give_less, 1},
 					  {files_that_end_early, 1},
 					  {copies_that_a_signal_ends, 1},
+					  {all_is_printed, 1},
 					  {what_prevents_printing, 1},
 					  {allocations_and_reads_of_printing_fail, FAULTS},
 					  {allocations_and_reads_of_a_list_fail, 2 * FAULTS},
