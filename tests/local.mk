@@ -146,6 +146,7 @@ UNIT_TESTS = \
 	tests/unit/check_value_parse \
 	tests/unit/check_view_arrays \
 	tests/unit/check_view_input \
+	tests/unit/check_views \
 	tests/unit/check_virtual \
 	tests/unit/check_walk \
 	tests/unit/check_window \
@@ -290,6 +291,8 @@ tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/
 tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_views_SOURCES = tests/unit/check_views.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_views_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
 tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_put_used,--wrap=h5_lru_add
 tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
@@ -297,7 +300,7 @@ tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_sce
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
 tests_unit_check_offline_SOURCES = tests/unit/check_offline.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 offline_calls = -Wl,--wrap=fchmod,--wrap=fchown,--wrap=fchownat,--wrap=fsetxattr,--wrap=ftruncate64,--wrap=futimens,--wrap=linkat,--wrap=mkdirat,--wrap=pwrite64,--wrap=renameat2,--wrap=symlinkat,--wrap=utimensat,--wrap=write
-offline_steps = -Wl,--wrap=h5_interrupt_begin,--wrap=h5_stop_signal,--wrap=h5_vfs_dir_read,--wrap=h5_vfs_getxattr,--wrap=h5_vfs_listxattr,--wrap=h5_vfs_lookup,--wrap=h5_vfs_open_file,--wrap=h5_vfs_opendir,--wrap=h5_vfs_read,--wrap=h5_vfs_seek
+offline_steps = -Wl,--wrap=h5_interrupt_begin,--wrap=h5_progress_show,--wrap=h5_stop_signal,--wrap=h5_vfs_close_file,--wrap=h5_vfs_closedir,--wrap=h5_vfs_dir_read,--wrap=h5_vfs_forget,--wrap=h5_vfs_getxattr,--wrap=h5_vfs_listxattr,--wrap=h5_vfs_lookup,--wrap=h5_vfs_open_file,--wrap=h5_vfs_opendir,--wrap=h5_vfs_read,--wrap=h5_vfs_seek
 tests_unit_check_offline_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(offline_calls) $(offline_steps)
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
