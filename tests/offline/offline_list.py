@@ -155,6 +155,9 @@ class List(unittest.TestCase):
         for path in ("/chunked", "/run/plain", "/type", "/run"):
             view = subprocess.run([H5FS, "--cat", self.path, f".h5fs/json{path}.json"], capture_output=True, check=True).stdout
             self.assertEqual(found[path], json.loads(view))
+            # In a line of its own, with a space behind each comma that ended one.
+            joined = re.sub(r"\n *", "", re.sub(r",\n *", ", ", view.decode()))
+            self.assertIn(f'{{"path": "{path}", {joined[1:]}', lines)
         chunked = found["/chunked"]
         self.assertEqual([chunked[name] for name in ("shape", "maxshape", "chunks", "fill")], [[0, 4], [None, 4], [5, 4], 2])
         part = list_file(self.path, "--json", below=["/run/"])[1]
