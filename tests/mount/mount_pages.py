@@ -470,6 +470,17 @@ class Plots(ViewCase):
                         digit = steps[0] / 10.0 ** numpy.floor(numpy.log10(steps[0] * 1.0001))
                         self.assertIn(round(digit, 3), (1, 2, 5), name)
 
+    def test_steps_of_ticks(self):
+        """Of 1, 2 and 5 the next one above a ninth of the range."""
+        path = self.file("steps.h5")
+        steps = {9: 1, 10: 2, 18: 2, 19: 5, 45: 5, 46: 10, 50: 10, 90: 10, 91: 20, 495: 100}
+        with h5py.File(path, "w", libver="latest") as f:
+            for last in steps:
+                f[str(last)] = numpy.zeros(last + 1, "i1")
+        with Mount(path) as m:
+            for last, step in steps.items():
+                self.assertEqual([v for _, v in self.open(m, str(last)).ticks[0]], list(range(0, last + 1, step)))
+
     def test_unusual_numbers(self):
         path, _ = self.make()
         with Mount(path) as m:
