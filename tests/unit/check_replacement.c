@@ -5,11 +5,13 @@
 #include "crash_image.h"
 #include "dataset/create.h"
 #include "dataset/replacement.h"
+#include "dataset/reshape.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "object/numpy_parse.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -429,6 +431,51 @@ START_TEST(much_is_filled)
 }
 END_TEST
 
+static int append_rows(struct scratch *s, uint64_t address, size_t n, bool reshaped)
+{
+	static const uint64_t wider[] = {6, 60};
+	struct h5_dataset_writer *writer;
+	struct h5_replacement *r;
+	uint8_t data[2000];
+	int rc;
+
+	memset(data, NEW, sizeof data);
+	SUCCEEDS(h5_replacement_begin_rows(s->file, address, &r));
+	ck_assert(h5_replacement_grows(r));
+	SUCCEEDS(h5_replacement_append(r, data, n));
+	if (reshaped) {
+		SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+		SUCCEEDS(h5_dataset_reshape(writer, wider));
+		h5_dataset_writer_put(writer);
+	}
+	rc = h5_replacement_finish(r);
+	h5_replacement_end(r);
+	return rc;
+}
+
+/* The new contents may have any number of rows, but these have the shape that rows have when all is there. */
+START_TEST(rows_keep_their_shape)
+{
+	static const struct kind before = {"rows", 2, {6, 50}, {INF, 90}, {7, 9}, "", false},
+				 after = {"rows", 2, {20, 60}, {INF, 90}, {7, 9}, "", false};
+	uint64_t addresses[KINDS], address;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	address = make(&s, &before);
+	SUCCEEDS(append_rows(&s, address, 500, false));
+	ck_assert_int_eq(append_rows(&s, address, 500, true), -EINVAL);
+	ck_assert_str_eq(h5_error_last()->text, "the dataset has got another shape meanwhile");
+	SUCCEEDS(append_rows(&s, address, size_of(&after), false));
+	check_all(&s, &after, address, NEW);
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	scratch_close(&s);
+	scratch_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
-		{what_is_not_stored_yet_is_not_read, 2}, {much_is_filled, 2}, {killed_between_cells, 2})
+		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2}, {much_is_filled, 2},
+		{killed_between_cells, 2})
