@@ -271,6 +271,50 @@ START_TEST(new_rows_are_cut)
 }
 END_TEST
 
+/* The calls of the file fail from the n-th on: a dataset that is said to be smaller is smaller in the file.
+ */
+START_TEST(smaller_shapes_are_committed)
+{
+	const uint64_t small[2] = {7, 8};
+	unsigned refused = 0, fewer = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct fault_io fault = {.lasting = true, .error = -ENOSPC};
+		uint64_t addresses[KINDS];
+		struct scratch s;
+		struct model m;
+		int rc;
+
+		begin(&s, true, addresses);
+		h5_dataset_writers_close(s.file);
+		scratch_close(&s);
+		scratch_wrap(&s, &fault);
+		scratch_open(&s);
+		fault_io_arm(&fault, n);
+		rc = set_dims(&s, addresses[n % KINDS], small);
+		ck_assert(!rc || rc == -ENOSPC);
+		refused += rc != 0;
+		h5_dataset_writers_close(s.file);
+		scratch_close(&s);
+		fired = fault_io_disarm(&fault);
+		scratch_wrap(&s, NULL);
+		scratch_open(&s);
+		first_model(&m);
+		if (!has(&s, addresses[n % KINDS], &m)) {
+			resize(&m, small);
+			ck_assert(has(&s, addresses[n % KINDS], &m));
+			fewer++;
+		} else {
+			ck_assert_int_eq(rc, -ENOSPC);
+		}
+		finish(&s);
+		scratch_release(&s);
+	}
+	ck_assert(refused > 2 && fewer > 2);
+}
+END_TEST
+
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {.record = true};
@@ -299,4 +343,4 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2},
-		{new_rows_are_cut, 2}, {killed_between_cells, 2})
+		{new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1}, {killed_between_cells, 2})
