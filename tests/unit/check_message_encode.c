@@ -290,6 +290,31 @@ START_TEST(names_of_links)
 }
 END_TEST
 
+/* Version 3: the flags have when space is allocated, when the value is written, and whether one follows. */
+START_TEST(fill_values_of_every_kind)
+{
+	static const uint8_t value[] = {7, 8};
+
+	for (unsigned kind = 0; kind < 16; kind++) {
+		const struct h5_fill_value fill = {.allocation = kind & 3,
+						   .never_written = kind & 4,
+						   .defined = kind & 8,
+						   .size = kind & 8 ? sizeof value : 0,
+						   .value = kind & 8 ? value : NULL};
+		const uint8_t expected[] = {
+			3, (uint8_t)((kind & 3) | (kind & 4 ? 4 : 8) | (kind & 8 ? 0x20 : 0)), 2, 0, 0, 0, 7,
+			8};
+		uint8_t body[16];
+		struct h5_writer w = h5_writer_init(body, sizeof body, 8, 8);
+
+		h5_fill_value_encode(&w, &fill);
+		ck_assert(!w.err);
+		ck_assert_uint_eq(h5_writer_at(&w), kind & 8 ? 8 : 2);
+		ck_assert_mem_eq(body, expected, h5_writer_at(&w));
+	}
+}
+END_TEST
+
 /* Each differs in one number from a layout that some version has. */
 START_TEST(layouts_that_no_version_has)
 {
@@ -336,4 +361,4 @@ START_TEST(nothing_fits_without_memory)
 END_TEST
 
 UNIT_MAIN("message_encode", nothing_fits_without_memory, as_libhdf5_does, numbers_of_a_group, names_of_links,
-	  layouts_that_no_version_has)
+	  fill_values_of_every_kind, layouts_that_no_version_has)
