@@ -569,6 +569,16 @@ static int decode_direct_unsummed(struct h5_reader *r, struct h5_buf *out)
 	return h5_fractal_heap_direct_check(r, block, &heap, 500, 70000);
 }
 
+/* Numbers that are cut off read as 0, which is where the first block begins. */
+static int decode_first_direct(struct h5_reader *r, struct h5_buf *out)
+{
+	const struct h5_fractal_heap heap = {.offset_size = 3};
+	uint8_t block[64];
+
+	(void)out;
+	return h5_fractal_heap_direct_check(r, block, &heap, 500, 0);
+}
+
 static int decode_indirect(struct h5_reader *r, struct h5_buf *out)
 {
 	const struct h5_fractal_heap heap = {
@@ -618,6 +628,9 @@ START_TEST(fractal_heaps)
 		 "fractal heap: nonsense ID (first byte 0x40)"},
 		{decode_direct_unsummed, 2, 8, BYTES('F', 'H', 'D', 'B', 0, U16(500), U24(70000)), WHOLE, 0,
 		 ""},
+		{decode_first_direct, 2, 8, BYTES('F', 'H', 'D', 'B', 0, U16(500), U24(0)), WHOLE, 0, ""},
+		{decode_first_direct, 2, 8, BYTES('F', 'H', 'D', 'B', 0, U16(500), U16(0)), 0, -EUCLEAN,
+		 "fractal heap block: truncated"},
 		{decode_direct, 2, 8, BYTES('F', 'H', 'D', 'B', 0, U16(500), U24(70000)), 0, -EUCLEAN,
 		 "fractal heap block: truncated"},
 		{decode_direct, 2, 8, BYTES('F', 'H', 'D', 'B', 0, U16(500), U24(70000), SUM, 1, 2, 3), 0,
