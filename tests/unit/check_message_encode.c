@@ -290,6 +290,26 @@ START_TEST(names_of_links)
 }
 END_TEST
 
+/* The names of an external link end with its value, where NULs are missing, whatever follows. */
+START_TEST(external_links_without_nuls)
+{
+	static const uint8_t whole[] = {1,   8,	  64,  1, 'a', 8,   0,	 0,   'f',
+					'i', 'l', 'e', 0, 'p', 'q', 'x', 'y', 0};
+	static const uint8_t cut[] = {1, 8, 64, 1, 'a', 5, 0, 0, 'f', 'i', 'l', 'e', 'x', 'y', 0};
+	struct h5_reader r = h5_reader_init(whole, sizeof whole, 0, 8, 8);
+	struct h5_link link;
+
+	ck_assert_int_eq(h5_link_decode(&r, &link), 0);
+	ck_assert_uint_eq(link.file_size, 4);
+	ck_assert_uint_eq(link.target_size, 2);
+	ck_assert_mem_eq(link.target, "pq", 2);
+	r = h5_reader_init(cut, sizeof cut, 0, 8, 8);
+	ck_assert_int_eq(h5_link_decode(&r, &link), 0);
+	ck_assert_uint_eq(link.file_size, 4);
+	ck_assert_uint_eq(link.target_size, 0);
+}
+END_TEST
+
 /* Version 3: the flags have when space is allocated, when the value is written, and whether one follows. */
 START_TEST(fill_values_of_every_kind)
 {
@@ -361,4 +381,4 @@ START_TEST(nothing_fits_without_memory)
 END_TEST
 
 UNIT_MAIN("message_encode", nothing_fits_without_memory, as_libhdf5_does, numbers_of_a_group, names_of_links,
-	  fill_values_of_every_kind, layouts_that_no_version_has)
+	  external_links_without_nuls, fill_values_of_every_kind, layouts_that_no_version_has)
