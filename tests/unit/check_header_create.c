@@ -345,5 +345,108 @@ START_TEST(messages_too_large)
 }
 END_TEST
 
+/* What is left of a chunk behind the messages, on both sides of each limit. */
+static const struct {
+	uint8_t version;
+	size_t count, size; /* of the messages, each of so many bytes */
+	size_t rest;
+	int nils; /* -1: there is no such layout */
+} rests[] = {
+	{2, 1, 10, 0, 0},
+	{2, 1, 10, 3, 0},
+	{2, 1, 10, 4, 1},
+	{2, 1, 10, 65539, 1},
+	/* Each of two NIL messages has a prefix at least. */
+	{2, 1, 10, 65540, 2},
+	{2, 1, 10, 65542, 2},
+	{2, 1, 10, 65543, 2},
+	{2, 1, 10, 131078, 2},
+	{2, 1, 10, 131079, -1},
+	{2, 2, 10, 131079, 3},
+	{2, 2, 10, 131081, 3},
+	{2, 2, 10, 131082, 3},
+	/* Nothing is there that could be padded, or could come between. */
+	{2, 0, 0, 0, 0},
+	{2, 0, 0, 3, -1},
+	{2, 0, 0, 4, 1},
+	{2, 0, 0, 65539, 1},
+	{2, 0, 0, 65540, -1},
+	{2, 1, 65532, 3, 0},
+	{2, 1, 65533, 3, -1},
+	{2, 1, 65535, 0, 0},
+	{2, 1, 65535, 1, -1},
+	{2, 1, 65536, 0, -1},
+	{1, 1, 16, 0, 0},
+	{1, 1, 16, 4, -1},
+	{1, 1, 16, 7, -1},
+	{1, 1, 16, 8, 1},
+	{1, 1, 9, 8, 1},
+	{1, 1, 16, 65536, 1},
+	{1, 1, 16, 65544, 2},
+	{1, 1, 65528, 0, 0},
+	{1, 1, 65529, 0, -1},
+};
+
+enum { RESTS = sizeof rests / sizeof *rests, REST_SIZE = 200000 };
+
+/* The messages have their bytes and zeros; NIL messages, of which no two are neighbours, have what was there.
+ */
+static void check_laid(const struct h5_object_header *prefix, const uint8_t *bytes, size_t n,
+		       const uint8_t *body, size_t i)
+{
+	struct h5_reader r = h5_reader_init(bytes, n, 0, 8, 8);
+	struct h5_message message;
+	size_t found = 0, nils = 0;
+	bool after_nil = false;
+
+	while (h5_object_header_next(&r, prefix, &message) > 0) {
+		const bool nil = message.type == H5_MSG_NIL;
+
+		ck_assert(!nil || !after_nil);
+		after_nil = nil;
+		nils += nil;
+		found += !nil;
+		for (size_t k = 0; k < message.size; k++)
+			if (message.data[k] != (nil ? 0xa5 : k < rests[i].size ? body[k] : 0))
+				ck_abort_msg("case %zu, byte %zu of message %zu", i, k, found + nils);
+	}
+	ck_assert_uint_eq(h5_reader_left(&r), 0);
+	ck_assert_uint_eq(found, rests[i].count);
+	ck_assert_int_eq((int)nils, rests[i].nils);
+}
+
+START_TEST(what_is_left_of_a_chunk)
+{
+	static uint8_t body[BODY_MAX], bytes[REST_SIZE + 1];
+
+	memset(body, 0x3c, sizeof body);
+	for (size_t i = 0; i < RESTS; i++) {
+		const struct h5_object_header prefix = {.version = rests[i].version};
+		const struct h5_message message = {
+			.type = H5_MSG_COMMENT, .size = (uint32_t)rests[i].size, .data = body};
+		const struct h5_message messages[] = {message, message};
+		const size_t head = rests[i].version == 1 ? 8 : 4,
+			     size = rests[i].version == 1 ? (rests[i].size + 7) / 8 * 8 : rests[i].size,
+			     n = rests[i].count * (head + size) + rests[i].rest;
+		unsigned laid;
+		bool fits;
+
+		ck_assert_uint_lt(n, sizeof bytes);
+		memset(bytes, 0xa5, sizeof bytes);
+		fits = h5_header_lay(&prefix, bytes, n, messages, rests[i].count, &laid);
+		ck_assert_msg(fits == (rests[i].nils >= 0), "case %zu", i);
+		ck_assert_uint_eq(bytes[n], 0xa5);
+		if (!fits)
+			continue;
+		ck_assert_uint_eq(laid, rests[i].count + (unsigned)rests[i].nils);
+		check_laid(&prefix, bytes, n, body, i);
+		/* One byte less is not enough. */
+		if (!rests[i].rest && n)
+			ck_assert(!h5_header_lay(&prefix, bytes, n - 1, messages, rests[i].count, &laid));
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("header_create", {objects_as_libhdf5_has_them, 2}, {killed_between_cells, 2},
-		{new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2}, {messages_too_large, 2})
+		{new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2}, {messages_too_large, 2},
+		{what_is_left_of_a_chunk, 1})
