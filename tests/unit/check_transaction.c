@@ -477,6 +477,66 @@ START_TEST(space_goes_back_to_the_file_system)
 }
 END_TEST
 
+/* What was never committed goes without a change of the superblock, which does not know of it. */
+START_TEST(an_end_that_was_not_committed)
+{
+	struct fault_io record = {0};
+	uint64_t address;
+	uint8_t byte = 1;
+	off_t size;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &record);
+	scratch_open(&scratch);
+	size = file_size();
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1 << 16, &address));
+	SUCCEEDS(h5_tx_write(scratch.file, address + (1 << 16) - 1, &byte, 1));
+	ck_assert_int_gt(file_size(), size);
+	h5_tx_free(scratch.file, address, 1 << 16);
+	/* Nothing is pending any more, but that something was written. */
+	h5_tx_abandon(scratch.file);
+	ck_assert_int_eq(file_size(), size);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1 << 16, &address));
+	h5_tx_free(scratch.file, address, 1 << 16);
+	record.record = true;
+	SUCCEEDS(h5_tx_give_back(scratch.file, 1));
+	record.record = false;
+	for (size_t i = 0; i < record.count; i++)
+		ck_assert(record.events[i].file || record.events[i].kind != FAULT_WRITE);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1, &address));
+	ck_assert_uint_eq(address, (uint64_t)size);
+	h5_tx_abandon(scratch.file);
+	scratch_release(&scratch);
+	fault_io_release(&record);
+}
+END_TEST
+
+/* A hole can be made only inside the file, behind the superblock; one that fails is no failure of the file.
+ */
+START_TEST(holes_that_cannot_be_made)
+{
+	struct fault_io fault = {.error = -EOPNOTSUPP};
+	struct h5_file *file;
+	uint64_t piece;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &fault);
+	scratch_open(&scratch);
+	file = scratch.file;
+	add_pieces(file, &piece, 1);
+	ck_assert(h5_tx_punch(file, piece, 1 << 16));
+	ck_assert(!h5_tx_punch(file, piece, (1 << 16) + 1));
+	ck_assert(!h5_tx_punch(file, 0, 8));
+	ck_assert(h5_tx_punch(file, piece, 1 << 16));
+	fault_io_arm(&fault, 1);
+	ck_assert(!h5_tx_punch(file, piece, 1 << 16));
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert(h5_tx_punch(file, piece, 1 << 16));
+	scratch_release(&scratch);
+	fault_io_release(&fault);
+}
+END_TEST
+
 /* Space that something may still refer to stays as it is. */
 START_TEST(space_that_is_kept_is_not_given_back)
 {
@@ -593,5 +653,5 @@ UNIT_MAIN("transaction", a_cell_waits_for_the_commit, patches_overlap, what_cros
 	  the_superblock_is_neither_written_nor_given_up, metadata_stays_inside_a_page,
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
 	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
-	  space_goes_back_to_the_file_system, space_that_is_kept_is_not_given_back, giving_back_fails,
-	  a_commit_settles_each_participant_once)
+	  space_goes_back_to_the_file_system, an_end_that_was_not_committed, holes_that_cannot_be_made,
+	  space_that_is_kept_is_not_given_back, giving_back_fails, a_commit_settles_each_participant_once)
