@@ -9,6 +9,7 @@
 #include "store/extension.h"
 #include "store/free_sections.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,8 +141,7 @@ static int add_section(struct maker *m, uint64_t address, uint64_t n)
 {
 	int rc;
 
-	if (m->count == SECTIONS_MAX)
-		return 0;
+	assert(m->count < SECTIONS_MAX);
 	rc = h5_array_reserve(&m->sections, &m->capacity, m->count + 1, NULL);
 	if (rc)
 		return rc;
