@@ -83,8 +83,8 @@ static void retire(struct h5_tx *tx, struct h5_tx_patch *patch)
 	}
 }
 
-/* Makes patch i one that may be changed: itself, or a copy. `whole`: all of its bytes will change. */
-static int make_own(struct h5_tx *tx, size_t i, bool whole)
+/* Makes patch i one that may be changed: itself, or a copy. */
+static int make_own(struct h5_tx *tx, size_t i)
 {
 	struct h5_tx_patch *old = h5_tx_patch_at(tx, i), *copy;
 	size_t n = old->over.n;
@@ -94,8 +94,7 @@ static int make_own(struct h5_tx *tx, size_t i, bool whole)
 	copy = patch_new(tx, old->over.offset, n, !old->before);
 	if (!copy)
 		return -ENOMEM;
-	if (!whole)
-		memcpy(copy->after, old->after, n);
+	memcpy(copy->after, old->after, n);
 	if (old->before)
 		memcpy(copy->before, old->before, n);
 	copy->stage = old->stage;
@@ -118,7 +117,7 @@ static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
 static int overwrite(struct h5_tx *tx, size_t i, uint64_t offset, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx_patch *patch;
-	int rc = make_own(tx, i, n == h5_tx_patch_at(tx, i)->over.n);
+	int rc = make_own(tx, i);
 
 	if (rc)
 		return rc;
@@ -196,7 +195,7 @@ int h5_tx_delay_patches(struct h5_tx *tx, uint64_t group)
 	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
 		if (h5_tx_patch_at(tx, i)->object != group || !is_early(h5_tx_patch_at(tx, i)->stage))
 			continue;
-		rc = make_own(tx, i, false);
+		rc = make_own(tx, i);
 		if (!rc)
 			h5_tx_patch_at(tx, i)->stage = H5_STAGE_UNNAME;
 	}
