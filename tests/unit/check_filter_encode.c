@@ -415,6 +415,7 @@ START_TEST(wrong_parameters_are_refused)
 		{"a part of an element", BITSHUFFLE, 5, {0, 4, 3, 0, 0}, 16, -ENOTSUP},
 		{"blocks of 12", BITSHUFFLE, 5, {0, 4, 4, 12, 0}, 16, -ENOTSUP},
 		{"large blocks", BITSHUFFLE, 5, {0, 4, 1u << 31, 0, 0}, 16, -ENOTSUP},
+		{"large blocks of nothing", BITSHUFFLE, 5, {0, 4, 1u << 29, 8, 0}, 0, -ENOTSUP},
 		{"a compression", BITSHUFFLE, 5, {0, 4, 4, 0, 7}, 16, -ENOTSUP},
 		{"six parameters", FPZIP, 6, FPZIP_HEADER(0xfff00e87, 0xfc0300), 16, -EUCLEAN},
 		{"another size", FPZIP, 7, FPZIP_HEADER(0xfff00e87, 0xfc0300), 12, -ENOTSUP},
