@@ -39,7 +39,8 @@ static bool is_sound(const struct h5_fetcher *f, const struct h5_remote_message 
 	    (request->name && request->what != H5_REMOTE_OPEN && request->what != H5_REMOTE_LIST) ||
 	    size != sizeof *request + request->cells * sizeof *message->cells + request->name)
 		return false;
-	if ((request->n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL != request->cells)
+	if (request->n > H5_REMOTE_PART ||
+	    (request->n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL != request->cells)
 		return false;
 	for (uint32_t i = 0; i < request->cells; i++)
 		if (message->cells[i] >= f->end.cells)

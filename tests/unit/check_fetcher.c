@@ -105,6 +105,13 @@ static const struct asked {
 	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = CELL, .cells = 1, .name = H5_REMOTE_NAME}},
 	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .offset = CELL, .n = CELL, .cells = 1}},
 	{.request = {.what = H5_REMOTE_OPEN, .file = 0, .n = CELL, .cells = 1}},
+	/* More than there are numbers for: no cells are as many as that. */
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = UINT64_MAX}},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = UINT64_MAX - CELL + 2}},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = UINT64_MAX - CELL + 1}},
+	{.request = {.what = H5_REMOTE_LIST, .file = 2, .n = UINT64_MAX, .name = 4}},
+	{.request = {.what = H5_REMOTE_OPEN, .file = 2, .n = H5_REMOTE_PART, .cells = H5_REMOTE_PART_CELLS},
+	 .sound = true},
 	/* Not of an object store: the daemon gets an error. */
 	{.request = {.what = H5_REMOTE_LIST, .file = 2, .n = CELL, .cells = 1, .name = 4}, .sound = true},
 	{.request = {.what = H5_REMOTE_LIST, .file = 2, .offset = CELL, .n = CELL, .cells = 1, .name = 4}},
