@@ -56,6 +56,30 @@ START_TEST(xml)
 }
 END_TEST
 
+/* The numbers of the elements around the leaves. */
+static bool note_around(void *arg, const struct h5_xml_leaf *leaf)
+{
+	sprintf((char *)arg + strlen(arg), "%s %zu;", leaf->text, leaf->around);
+	return true;
+}
+
+START_TEST(elements_have_numbers)
+{
+	static const char *const texts[][2] = {
+		{"<a>x</a>", "x 0;"},
+		{"<a><b>x</b><b>y</b><c><d>z</d><d/></c><c><d>w</d></c><b>v</b></a>",
+		 "x 1;y 1;z 4; 4;w 7;v 1;"},
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		char out[100] = "";
+
+		ck_assert_int_eq(h5_xml_read(texts[i][0], strlen(texts[i][0]), note_around, out), 0);
+		ck_assert_str_eq(out, texts[i][1]);
+	}
+}
+END_TEST
+
 START_TEST(what_is_no_xml)
 {
 	static const char *const texts[] = {"",
@@ -621,5 +645,6 @@ START_TEST(other_servers)
 }
 END_TEST
 
-UNIT_MAIN("grants", xml, what_is_no_xml, times, texts_that_may_be_sent, roles, keys_of_machines, errors,
-	  profiles, settings, objects, same_bucket, who_may_give_credentials, other_servers)
+UNIT_MAIN("grants", xml, elements_have_numbers, what_is_no_xml, times, texts_that_may_be_sent, roles,
+	  keys_of_machines, errors, profiles, settings, objects, same_bucket, who_may_give_credentials,
+	  other_servers)
