@@ -1,5 +1,6 @@
 /* What the daemon asks its fetcher for, and when: the test is the fetcher. */
 #include "io/remote_cells.h"
+#include "io/remote_link.h"
 #include "link_scene.h"
 
 #include <errno.h>
@@ -81,6 +82,13 @@ START_TEST(extents_are_joined_over_small_gaps)
 	expect(&scene, 0, 10 * MIB, 192 * KIB + CELL);
 	expect(&scene, 1, 11 * MIB, CELL);
 	expect(&scene, 2, 12 * MIB, 2 * CELL);
+	/* What is read now goes before what is read soon, and is nothing that was read ahead. */
+	h5_io_want(scene.io, &(struct h5_io_range){50 * MIB, 1}, 1, H5_WANTED_SOON);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, 4);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(scene.log[i].urgent, i < 3);
+	ck_assert_uint_eq(scene.link->cells.waiting, scene.log[3].n / CELL);
 	end(&scene);
 }
 END_TEST
