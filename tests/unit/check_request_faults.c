@@ -343,13 +343,64 @@ START_TEST(exchanges_while_others_are_lost)
 		n++;
 	ck_assert_uint_gt(n, 20);
 }
+/* What a link leads to while calls fail: an error, or the target that it always has. */
+static void look_up_and_fail(const char *name, const char *target, bool reads)
+{
+	unsigned long n = 0;
+	bool failed = true;
+
+	while (failed) {
+		struct h5_vfs_entry entry;
+		const char *text;
+		int rc;
+
+		ck_assert_uint_lt(++n, 1000);
+		request_fault.n = n;
+		request_fault.reads = reads;
+		request_fault_begin();
+		rc = h5_vfs_lookup(scene.vfs, h5_vfs_root(scene.vfs), name, &entry);
+		request_fault_end();
+		failed = request_fault.fired;
+		ck_assert_msg(!rc || (failed && rc == (reads ? -EIO : -ENOMEM)), "%s, %lu: %s", name, n,
+			      strerror(-rc));
+		if (rc)
+			continue;
+		SUCCEEDS(h5_vfs_readlink(entry.node, &text));
+		ck_assert_str_eq(text, target);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	}
+	ck_assert_uint_gt(n, 1);
+}
+
+START_TEST(targets_while_calls_fail)
+{
+	/* The second one could lead to what is in the root. */
+	static const char *const links[][2] = {
+		{"extlink:gone.h5//a/b", "extlink:gone.h5//a/b"},
+		{"extlink:none.h5//../a", "extlink:none.h5/%2E%2E/a"},
+		{"group/file", "group/file"},
+	};
+
+	ASK("mkdir", "extlink:none.h5");
+	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+		const struct request symlink = {"symlink", "odd", links[i][0], .error = 0};
+
+		ck_assert_msg(!request_ask(&symlink), "%s: %s", links[i][0], h5_error_last()->text);
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		look_up_and_fail("odd", links[i][1], _i);
+		ASK("unlink", "odd");
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const struct unit_test tests[] = {{failures, 2},
 					  {nothing_is_gathered, 1},
 					  {losses, 1},
 					  {changes_while_others_are_lost, 1},
-					  {exchanges_while_others_are_lost, 1}};
+					  {exchanges_while_others_are_lost, 1},
+					  {targets_while_calls_fail, 2}};
 
 	return unit_run("request_faults", request_begin, request_end, tests, sizeof tests / sizeof *tests);
 }
