@@ -688,6 +688,23 @@ START_TEST(what_a_file_is)
 }
 END_TEST
 
+/* The pieces of a file are no file if nothing is known of them, whatever their bytes are. */
+START_TEST(pieces_of_which_nothing_is_known)
+{
+	struct h5_file *file;
+
+	begin();
+	file = open_at(0);
+	memset(source.bytes, 0, 8);
+	ck_assert_int_eq(h5_file_read_whole(file, &io), -EINVAL);
+	ck_assert_int_eq(h5_file_read_through(file, &io), 0);
+	source.stat_error = -EIO;
+	ck_assert_int_eq(h5_file_read_whole(file, &io), -EIO);
+	ck_assert_int_eq(h5_file_read_through(file, &io), -EIO);
+	h5_file_close(file);
+}
+END_TEST
+
 /* ---- ends ---- */
 
 START_TEST(ends)
@@ -746,4 +763,4 @@ END_TEST
 
 UNIT_MAIN("file", places_of_superblocks, bases_that_moved, what_is_no_file, reads, files_that_grow,
 	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, free_sections, changes_of_others,
-	  what_a_file_is, ends)
+	  what_a_file_is, pieces_of_which_nothing_is_known, ends)
