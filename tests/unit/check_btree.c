@@ -400,6 +400,17 @@ START_TEST(v2_find_and_iterate)
 	ck_assert_uint_eq(seen.count, 4);
 	at = 12345;
 	ck_assert_int_eq(h5_btree2_find(&tree, compare, &at, record), -EUCLEAN);
+	/* Another program has made another tree there since it was opened. */
+	seen.stop = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_btree2 before = tree;
+
+		before.type += i;
+		before.record_size = i ? 8 : 7;
+		ck_assert_int_eq(h5_btree2_iterate(&before, visit, &seen), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "it has changed"));
+		ck_assert_uint_eq(seen.count, 4);
+	}
 	image_release(&m);
 }
 END_TEST
