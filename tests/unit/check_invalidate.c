@@ -368,6 +368,9 @@ START_TEST(signals_are_given_back)
 	sigset_t before, set;
 
 	sigaction(SIGRTMIN + 1, &action, NULL);
+	action.sa_handler = SIG_DFL; /* nohup ignores SIGHUP */
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 	action.sa_handler = SIG_IGN;
 	sigaction(SIGINT, &action, NULL);
 	sigemptyset(&set);
