@@ -436,7 +436,7 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_positi
 	return rc;
 }
 
-/* trim_leaf() for the leaves from that of chunk `number` on that begin before chunk `last`. */
+/* Calls trim_leaf() for each leaf that has chunks from `number` up to, but not including, `last`. */
 static int trim_leaves(struct h5_chunk_index *index, uint64_t number, uint64_t last, uint64_t first,
 		       h5_chunk_visit *visit, void *arg)
 {

@@ -24,7 +24,7 @@ struct scene {
 	struct h5_remote_end end;
 	struct h5_io *io;
 	uint64_t size;
-	/* The requests that were made, in order, without those that were forgotten. */
+	/* The requests in their order. Those to forget a file are left out. */
 	struct h5_remote_request log[LOG_MAX];
 	size_t count;
 	pthread_t server;

@@ -220,7 +220,7 @@ START_TEST(what_is_absent_costs_one_descent)
 }
 END_TEST
 
-/* Where numbers are counted by the maximum dimensions, a search goes on with what is inside of these. */
+/* The maximum dimensions give chunks their numbers: a search passes over numbers that lie beyond them. */
 START_TEST(no_chunk_is_beyond_the_maximum)
 {
 	unsigned seen[2] = {0};

@@ -345,7 +345,7 @@ START_TEST(messages_too_large)
 }
 END_TEST
 
-/* What is left of a chunk behind the messages, on both sides of each limit. */
+/* The messages leave `rest` bytes of a chunk free: each limit, and the numbers beside it. */
 static const struct {
 	uint8_t version;
 	size_t count, size; /* of the messages, each of so many bytes */

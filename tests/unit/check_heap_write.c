@@ -708,7 +708,7 @@ START_TEST(a_note_of_another_heap)
 	static const struct {
 		unsigned at, width;
 		uint64_t change;
-		bool unsealed; /* the checksum is not that of the change */
+		bool unsealed; /* the byte changes, and the checksum does not */
 	} cases[] = {
 		{0, 1, 0, false},  {0, 1, 1, false},  {4, 4, 1, false},	 {8, 8, 1, false},
 		{16, 8, 1, false}, {24, 8, 1, false}, {32, 8, 1, false}, {40, 2, 0xff00, false},
@@ -763,8 +763,8 @@ static void expect_statistics(struct heap *h, const struct statistics *wanted)
 		ck_assert_uint_le(heap_number(h, manager + 6), wanted->free);
 }
 
-/* Each block has a prefix of 18 bytes. The free space of a root of two rows is that of all its blocks of 512
- * bytes, whether they are there or not. */
+/* A root of two rows counts the free space of all its blocks of 512 bytes, those that do not exist included.
+ * Each block loses 18 bytes to its prefix. */
 START_TEST(what_a_header_counts)
 {
 	enum { FIRST = 512 - 18, EIGHT = 8 * FIRST };
@@ -805,7 +805,8 @@ START_TEST(what_a_header_counts)
 }
 END_TEST
 
-/* Where the object of a managed ID is: *entry: of its direct block in the root. */
+/* Returns the address of the object that a managed ID names. *entry: the address of the root's entry for its
+ * direct block. */
 static uint64_t heap_place(struct heap *h, const uint8_t *id, uint64_t *entry)
 {
 	uint64_t offset = h5_uint_from(id + 1, 5), root = heap_number(h, h->address + 132);

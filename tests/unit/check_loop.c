@@ -321,7 +321,7 @@ START_TEST(brief_requests)
 		check_brief(others[i], 0, READ, false);
 	check_brief(FUSE_READ, BRIEF, READ, true);
 	check_brief(FUSE_READ, BRIEF + 1, READ, false);
-	/* What is too short is not looked at. */
+	/* The loop does not look at a read that is shorter than its header says. */
 	check_brief(FUSE_READ, 0, READ - 1, false);
 	check_brief(FUSE_WRITE, 0, BRIEF, true);
 	check_brief(FUSE_WRITE, 0, BRIEF + 1, false);
@@ -386,7 +386,7 @@ START_TEST(unwanted_requests)
 }
 END_TEST
 
-/* As many threads read at once as there are processors; those that wait do not count. */
+/* No more threads read at once than the machine has processors. Threads that wait do not count. */
 START_TEST(large_reads)
 {
 	begin(3);

@@ -239,8 +239,7 @@ END_TEST
 
 enum { OLDER = 100, NEWER = 200, ENTRY = 300 };
 
-/* The identity is that of the revision. The times are those of the later file, unless the revision has one.
- */
+/* stat() tells the identity of the revision, and its time; without one, the time of the later file. */
 START_TEST(a_stat_is_of_both_files)
 {
 	struct fake files[2]; /* the origin, the pages */

@@ -165,7 +165,7 @@ static void announce(struct h5_io *io, uint64_t first, size_t count)
 	take_all(&scene);
 }
 
-/* What was announced of a file is forgotten when it closes; what was announced of others is not. */
+/* When a file closes, the ranges that it announced are forgotten, and those of other files stay. */
 START_TEST(announcements_of_a_file_that_closes)
 {
 	enum { AT_ONCE = 5 };
@@ -199,7 +199,7 @@ START_TEST(announcements_of_a_file_that_closes)
 }
 END_TEST
 
-/* What is announced of a file that has changed takes no place from what was announced of others. */
+/* A file that has changed announces ranges: they do not push out those of other files. */
 START_TEST(announcements_of_a_file_that_has_changed)
 {
 	static struct h5_io_range ranges[H5_REMOTE_ANNOUNCED];

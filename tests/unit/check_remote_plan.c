@@ -82,7 +82,8 @@ START_TEST(extents_are_joined_over_small_gaps)
 	expect(&scene, 0, 10 * MIB, 192 * KIB + CELL);
 	expect(&scene, 1, 11 * MIB, CELL);
 	expect(&scene, 2, 12 * MIB, 2 * CELL);
-	/* What is read now goes before what is read soon, and is nothing that was read ahead. */
+	/* A range that is read now is fetched before one that is read soon, and does not count as read ahead.
+	 */
 	h5_io_want(scene.io, &(struct h5_io_range){50 * MIB, 1}, 1, H5_WANTED_SOON);
 	take_all(&scene);
 	ck_assert_uint_eq(scene.count, 4);

@@ -429,7 +429,7 @@ START_TEST(errors)
 	world.attr_rc = -EACCES;
 	h5_operations.setattr(request, NODE, &st, 0, NULL);
 	ck_assert(world.replies == 3 && world.error == EACCES);
-	/* What is in no HDF5 file. */
+	/* The root of a mounted folder lies in no HDF5 file. */
 	begin(true);
 	world.enter_rc = -EACCES;
 	h5_tree_operations.fallocate(request, FUSE_ROOT_ID, 0, 0, 1, &fi);

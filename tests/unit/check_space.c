@@ -274,7 +274,7 @@ START_TEST(a_page_that_is_no_cell)
 }
 END_TEST
 
-/* What is new and not committed is free again after a rollback, where it lay before the end. */
+/* A rollback frees the space before the end of the file that the changes had taken. */
 START_TEST(a_rollback_frees_what_was_new)
 {
 	struct h5_space space = {
