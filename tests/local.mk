@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/unit/check_disk_cache \
 	tests/unit/check_disk_folder \
 	tests/unit/check_file \
+	tests/unit/check_file_formats \
 	tests/unit/check_file_set \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
@@ -62,6 +63,7 @@ UNIT_TESTS = \
 	tests/unit/check_header_limits \
 	tests/unit/check_header_place \
 	tests/unit/check_heap \
+	tests/unit/check_heap_formats \
 	tests/unit/check_heap_write \
 	tests/unit/check_held \
 	tests/unit/check_holes \
@@ -75,6 +77,7 @@ UNIT_TESTS = \
 	tests/unit/check_journal_names \
 	tests/unit/check_json_read \
 	tests/unit/check_layout \
+	tests/unit/check_link_formats \
 	tests/unit/check_listing \
 	tests/unit/check_local \
 	tests/unit/check_loop \
@@ -140,6 +143,7 @@ UNIT_TESTS = \
 	tests/unit/check_transfers_disk \
 	tests/unit/check_transfers_store \
 	tests/unit/check_tree \
+	tests/unit/check_tree_entries \
 	tests/unit/check_tree_files \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
@@ -228,7 +232,10 @@ tests_unit_check_target_SOURCES = tests/unit/check_target.c $(scratch)
 tests_unit_check_progress_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags)
-tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
+tree_scene = tests/lib/tree_scene.c tests/lib/tree_scene.h tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
+tests_unit_check_tree_entries_SOURCES = tests/unit/check_tree_entries.c $(tree_scene)
+tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags)
+tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene)
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)

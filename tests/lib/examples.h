@@ -14,6 +14,7 @@
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
 #define U16(v)	   (v) & 0xff, (v) >> 8 & 0xff
+#define U24(v)	   U16(v), (v) >> 16 & 0xff
 #define U32(v)	   U16(v), U16((v) >> 16)
 #define U64(v)	   U32(v), 0, 0, 0, 0
 #define NONE16	   0xff, 0xff
@@ -93,6 +94,16 @@ static inline void check_written(const struct h5_writer *w, const uint8_t *expec
 {
 	ck_assert(!w->err);
 	ck_assert_uint_eq(h5_writer_at(w), n);
+	ck_assert_mem_eq(w->begin, expected, n);
+	ck_assert_uint_eq(*w->p, 0xaa);
+}
+
+/* A summed block, without its sum. */
+static inline void check_summed(const struct h5_writer *w, const uint8_t *expected, size_t n)
+{
+	ck_assert(!w->err);
+	ck_assert_uint_eq(h5_writer_at(w), n + 4);
+	ck_assert_uint_eq(h5_uint_from(w->p - 4, 4), h5_lookup3(w->begin, n, 0));
 	ck_assert_mem_eq(w->begin, expected, n);
 	ck_assert_uint_eq(*w->p, 0xaa);
 }

@@ -1,15 +1,15 @@
-/* Structures of a file, byte by byte, by the tables of the specification: all fields at every size of offsets
- * and lengths, numbers at their limits and just beyond, versions and types that there are not. */
+/* Shared messages, object headers, filter pipelines, virtual mappings and small messages, byte by byte, by
+ * the tables of the specification; and what is written where there is too little room. */
 #include "examples.h"
-#include "format/cache_image.h"
-#include "format/free_space.h"
+#include "format/btree2.h"
+#include "format/fractal_heap.h"
 #include "format/header_messages.h"
 #include "format/named_message.h"
 #include "format/object_header.h"
 #include "format/pipeline.h"
 #include "format/shared_message.h"
-#include "format/superblock.h"
 #include "format/symbol_table.h"
+#include "format/virtual_mapping.h"
 
 /* ---- shared messages ---- */
 
@@ -142,97 +142,6 @@ START_TEST(shared_messages)
 	ck_assert_uint_eq(h5_shared_type_flag(H5_MSG_FILL_VALUE), 1 << 5);
 	ck_assert_uint_eq(h5_shared_type_flag(H5_MSG_SHARED_TABLE), 1 << 15);
 	ck_assert_uint_eq(h5_shared_type_flag(H5_MSG_CONTINUATION), 0);
-}
-END_TEST
-
-/* ---- symbol tables ---- */
-
-static int decode_node_size(struct h5_reader *r, struct h5_buf *out)
-{
-	size_t size;
-	int rc = h5_symbol_node_size(r, &size);
-
-	if (!rc)
-		h5_buf_printf(out, "%zu", size);
-	return rc;
-}
-
-static int decode_node(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_symbol_node *node;
-	size_t cost;
-	int rc = h5_symbol_node_decode(r, &node, &cost);
-
-	if (rc)
-		return rc;
-	for (unsigned i = 0; i < node->count; i++)
-		h5_buf_printf(out, "%ju %ju %u %u; ", (uintmax_t)node->symbols[i].name,
-			      (uintmax_t)node->symbols[i].address, node->symbols[i].cache,
-			      node->symbols[i].target);
-	ck_assert_uint_ge(cost, sizeof *node + node->count * sizeof *node->symbols);
-	free(node);
-	return 0;
-}
-
-static int decode_local_heap(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_local_heap_header heap;
-	int rc = h5_local_heap_decode(r, &heap);
-
-	if (!rc)
-		h5_buf_printf(out, "%ju %ju %ju", (uintmax_t)heap.size, (uintmax_t)heap.free,
-			      (uintmax_t)heap.data);
-	return rc;
-}
-
-static int decode_local_free(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_local_heap_free block;
-	int rc = h5_local_heap_free_decode(r, &block);
-
-	if (!rc)
-		h5_buf_printf(out, "%ju %ju", (uintmax_t)block.next, (uintmax_t)block.size);
-	return rc;
-}
-
-static int decode_symbol_table(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_symbol_table table;
-	int rc = h5_symbol_table_decode(r, &table);
-
-	if (!rc)
-		h5_buf_printf(out, "%ju %ju", (uintmax_t)table.btree, (uintmax_t)table.heap);
-	return rc;
-}
-
-START_TEST(symbol_tables)
-{
-	const struct example examples[] = {
-		{decode_symbol_table, 2, 8, BYTES(U16(300), U16(500)), WHOLE, 0, "300 500"},
-		{decode_node_size, 8, 8, BYTES('S', 'N', 'O', 'D', 1, 0, U16(3)), WHOLE, 0, "128"},
-		{decode_node_size, 2, 4, BYTES('S', 'N', 'O', 'D', 1, 9, U16(300)), WHOLE, 0, "9008"},
-		{decode_node_size, 8, 8, BYTES('S', 'N', 'O', 'D', 0, 0, U16(3)), 0, -EUCLEAN,
-		 "symbol table node: version 0"},
-		{decode_node_size, 8, 8, BYTES('S', 'N', 'O', 'D', 2, 0, U16(3)), 0, -EUCLEAN,
-		 "symbol table node: version 2"},
-		{decode_node_size, 8, 8, BYTES('S', 'N', 'O', 'e', 1, 0, U16(3)), 0, -EUCLEAN,
-		 "symbol table node: wrong signature"},
-		{decode_node, 2, 4,
-		 BYTES('S', 'N', 'O', 'D', 1, 0, U16(2), U32(8), U16(700), U32(1), U32(9), U64(0), U64(0),
-		       U32(16), U16(800), U32(2), U32(9), U32(24), U32(9), U64(9)),
-		 WHOLE, 0, "8 700 1 0; 16 800 2 24; "},
-		{decode_local_heap, 2, 4, BYTES('H', 'E', 'A', 'P', 0, 9, 9, 9, U32(88), U32(16), U16(500)),
-		 WHOLE, 0, "88 16 500"},
-		{decode_local_heap, 8, 8, BYTES('H', 'E', 'A', 'P', 1, 0, 0, 0, U64(88), U64(16), U64(500)),
-		 0, -EUCLEAN, "local heap: version 1"},
-		{decode_local_heap, 8, 8, BYTES('H', 'E', 'A', 'q', 0, 0, 0, 0, U64(88), U64(16), U64(500)),
-		 0, -EUCLEAN, "local heap: wrong signature"},
-		{decode_local_free, 8, 2, BYTES(U16(1), U16(40)), WHOLE, 0, "1 40"},
-	};
-
-	CHECK(examples);
-	ck_assert_uint_eq(h5_symbol_node_room(4, 8, 8), 8 + 8 * 40);
-	ck_assert_uint_eq(h5_symbol_node_room(1, 2, 4), 8 + 2 * 30);
 }
 END_TEST
 
@@ -400,393 +309,6 @@ START_TEST(object_headers_written)
 }
 END_TEST
 
-/* ---- superblocks ---- */
-
-static int decode_superblock(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_superblock sb;
-	int rc = h5_superblock_decode(r->begin, h5_reader_left(r), r->address, &sb);
-
-	if (!rc)
-		h5_buf_printf(out, "%u: O %u L %u, K %u %u %u, flags %u, %jd %jd %jd %jd %jd, %zu bytes",
-			      sb.version, sb.size_of_offsets, sb.size_of_lengths, sb.group_leaf_k,
-			      sb.group_internal_k, sb.chunk_k, sb.consistency, (intmax_t)sb.base,
-			      (intmax_t)sb.extension, (intmax_t)sb.end, (intmax_t)sb.driver_info,
-			      (intmax_t)sb.root, h5_superblock_size(&sb));
-	return rc;
-}
-
-#define SIGNATURE 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'
-/* Versions 0 and 1 up to the addresses. */
-#define OLD(version, offsets, lengths)                                                                       \
-	SIGNATURE, version, 0, 0, 0, 0, offsets, lengths, 0, U16(5), U16(17), U32(0x01020304)
-
-START_TEST(superblocks)
-{
-	const struct example examples[] = {
-		{decode_superblock, 8, 8,
-		 BYTES(OLD(0, 8, 8), U64(512), NONE64, U64(9000), U64(700), U64(3), U64(96)), WHOLE, 0,
-		 "0: O 8 L 8, K 5 17 32, flags 16909060, 512 -1 9000 700 96, 96 bytes"},
-		{decode_superblock, 8, 8,
-		 BYTES(OLD(1, 4, 2), U16(40), U16(0), U32(0), U32(9), U32(9000), U32(700), U16(3), U32(96)),
-		 WHOLE, 0, "1: O 4 L 2, K 5 17 40, flags 16909060, 0 -1 9000 700 96, 74 bytes"},
-		{decode_superblock, 8, 8,
-		 BYTES(SIGNATURE, 2, 8, 4, 5, U64(0), U64(80), U64(9000), U64(48), SUM), WHOLE | SUMMED, 0,
-		 "2: O 8 L 4, K 4 16 32, flags 5, 0 80 9000 -1 48, 48 bytes"},
-		{decode_superblock, 8, 8,
-		 BYTES(SIGNATURE, 3, 2, 8, 0, U16(0), NONE16, U16(9000), U16(48), SUM), WHOLE | SUMMED, 0,
-		 "3: O 2 L 8, K 4 16 32, flags 0, 0 -1 9000 -1 48, 24 bytes"},
-		{decode_superblock, 8, 8,
-		 BYTES(SIGNATURE, 3, 2, 8, 0, U16(0), NONE16, U16(9000), NONE16, SUM), SUMMED, -EUCLEAN,
-		 "superblock: no root group"},
-		{decode_superblock, 8, 8,
-		 BYTES(SIGNATURE, 3, 2, 8, 0, NONE16, NONE16, U16(9000), U16(48), SUM), SUMMED, -EUCLEAN,
-		 "superblock: no base address"},
-		{decode_superblock, 8, 8, BYTES(SIGNATURE, 4, 8, 8, 0), 0, -ENOTSUP,
-		 "superblock: version 4 is not supported"},
-		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2, 16, 8, 0), 0, -ENOTSUP,
-		 "superblock: offsets of 16 bytes are not supported"},
-		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2, 8, 32, 0), 0, -ENOTSUP,
-		 "superblock: lengths of 32 bytes are not supported"},
-		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2, 3, 8, 0), 0, -EUCLEAN,
-		 "superblock: size of offsets is 3"},
-		{decode_superblock, 8, 8, BYTES(OLD(0, 8, 1)), 0, -EUCLEAN,
-		 "superblock: size of lengths is 1"},
-	};
-	struct h5_superblock sb = {.version = 2,
-				   .size_of_offsets = 2,
-				   .size_of_lengths = 4,
-				   .extension = H5_UNDEF,
-				   .consistency = 1,
-				   .end = 9000,
-				   .root = 48};
-	uint8_t room[64];
-	struct h5_writer w;
-
-	CHECK(examples);
-	for (unsigned version = 1; version <= 4; version++) {
-		w = begin(room, sizeof room, 2, 4);
-		sb.version = (uint8_t)version;
-		h5_superblock_encode(&w, &sb);
-		if (version == 1 || version == 4) {
-			ck_assert(w.err);
-			continue;
-		}
-		w.p -= 4;
-		ck_assert_uint_eq(h5_uint_from(w.p, 4), h5_lookup3(room, 20, 0));
-		*w.p = 0xaa;
-		check_written(
-			&w, BYTES(SIGNATURE, (uint8_t)version, 2, 4, 1, U16(0), NONE16, U16(9000), U16(48)));
-	}
-}
-END_TEST
-
-/* ---- free space ---- */
-
-static int decode_space_info(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_file_space_info info;
-	int rc = h5_file_space_info_decode(r, &info);
-
-	if (rc)
-		return rc;
-	h5_buf_printf(out, "%u: %d %ju %ju:", info.version, info.persist, (uintmax_t)info.threshold,
-		      (uintmax_t)info.page_size);
-	for (unsigned i = 0; i < info.count; i++)
-		h5_buf_printf(out, " %jd", (intmax_t)info.managers[i]);
-	return 0;
-}
-
-static int decode_manager(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_free_space_header h;
-	int rc = h5_free_space_header_decode(r, &h);
-
-	if (!rc)
-		h5_buf_printf(out, "%u: %ju %ju %ju %u %ju %ju %ju %ju", h.client, (uintmax_t)h.total,
-			      (uintmax_t)h.sections, (uintmax_t)h.serialized, h.address_bits,
-			      (uintmax_t)h.section_max, (uintmax_t)h.list, (uintmax_t)h.list_size,
-			      (uintmax_t)h.list_room);
-	return rc;
-}
-
-static int decode_section_list(struct h5_reader *r, struct h5_buf *out)
-{
-	(void)out;
-	return h5_free_space_list_check(r, 500);
-}
-
-static int walk_sections(struct h5_reader *r, enum h5_free_space_client client, uint16_t address_bits,
-			 struct h5_buf *out)
-{
-	const struct h5_free_space_header header = {.client = (uint8_t)client,
-						    .serialized = 300,
-						    .address_bits = address_bits,
-						    .section_max = 1000};
-	struct h5_free_space_walk walk;
-	struct h5_free_section section;
-	int rc;
-
-	h5_free_space_walk_begin(&walk, *r, &header);
-	while ((rc = h5_free_space_walk_next(&walk, &section)) > 0)
-		h5_buf_printf(out, "%ju+%ju; ", (uintmax_t)section.offset, (uintmax_t)section.size);
-	if (rc)
-		h5_buf_printf(out, "then ");
-	return rc;
-}
-
-static int walk_heap(struct h5_reader *r, struct h5_buf *out)
-{
-	return walk_sections(r, H5_FREE_SPACE_HEAP, 17, out);
-}
-
-static int walk_file(struct h5_reader *r, struct h5_buf *out)
-{
-	return walk_sections(r, H5_FREE_SPACE_FILE, 16, out);
-}
-
-static int walk_large(struct h5_reader *r, struct h5_buf *out)
-{
-	return walk_sections(r, H5_FREE_SPACE_FILE, 64, out);
-}
-
-static int walk_too_large(struct h5_reader *r, struct h5_buf *out)
-{
-	return walk_sections(r, H5_FREE_SPACE_FILE, 65, out);
-}
-
-static int decode_note(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_removed_object objects[2];
-	struct h5_removed_note note;
-
-	if (!h5_removed_note_decode(r, &note, objects, 2)) {
-		h5_error_clear();
-		return -EUCLEAN;
-	}
-	h5_buf_printf(out, "%u %ju %ju %ju %ju %u:", note.list, (uintmax_t)note.state[0],
-		      (uintmax_t)note.state[1], (uintmax_t)note.state[2], (uintmax_t)note.state[3],
-		      note.room);
-	for (unsigned i = 0; i < note.count; i++)
-		h5_buf_printf(out, " %d %ju+%ju", objects[i].is_huge, (uintmax_t)objects[i].offset,
-			      (uintmax_t)objects[i].size);
-	return 0;
-}
-
-#define LIST(...) 'F', 'S', 'S', 'E', 0, U16(500), __VA_ARGS__, SUM
-#define NOTE(...) 'h', '5', 'f', 's', U32(77), U64(1), U64(2), U64(3), U64(4), U16(99), __VA_ARGS__, SUM
-
-START_TEST(free_space)
-{
-	const struct example examples[] = {
-		/* Version 0 has six managers if its strategy is 1. */
-		{decode_space_info, 2, 4, BYTES(0, 0, U32(9)), WHOLE, 0, "0: 0 9 0:"},
-		{decode_space_info, 2, 4, BYTES(0, 2, U32(9)), WHOLE, 0, "0: 0 9 0:"},
-		{decode_space_info, 2, 4, BYTES(0, 1, U32(9), U16(1), U16(2), U16(3), U16(4), U16(5), NONE16),
-		 WHOLE, 0, "0: 1 9 0: 1 2 3 4 5 -1"},
-		/* Version 1 has pages if its strategy is 1. */
-		{decode_space_info, 2, 4, BYTES(1, 1, 0, U32(9), U32(4096), U16(0), U16(700)), WHOLE, 0,
-		 "1: 0 9 4096:"},
-		{decode_space_info, 2, 4, BYTES(1, 2, 0, U32(9), U32(4096), U16(0), U16(700)), WHOLE, 0,
-		 "1: 0 9 0:"},
-		{decode_space_info, 2, 4,
-		 BYTES(1, 0, 1, U32(9), U32(4096), U16(0), U16(700), U16(1), U16(2), U16(3), U16(4), U16(5),
-		       NONE16, U16(7), U16(8), U16(9), U16(10), U16(11), U16(12)),
-		 WHOLE, 0, "1: 1 9 0: 1 2 3 4 5 -1 7 8 9 10 11 12"},
-		{decode_space_info, 2, 4, BYTES(2, 0, U32(9)), 0, -ENOTSUP,
-		 "file space info message: version 2 is not supported"},
-		{decode_space_info, 2, 4, BYTES(2), 0, -EUCLEAN, "file space info message: truncated"},
-		{decode_manager, 2, 4,
-		 BYTES('F', 'S', 'H', 'D', 0, 1, U32(1000), U32(5), U32(4), U32(1), U16(3), U16(80), U16(120),
-		       U16(32), U32(600), U16(700), U32(80), U32(90), SUM),
-		 WHOLE | SUMMED, 0, "1: 1000 5 4 32 600 700 80 90"},
-		{decode_manager, 2, 4, BYTES('F', 'S', 'H', 'D', 1), 0, -ENOTSUP,
-		 "free-space manager: version 1 is not supported"},
-		{decode_section_list, 2, 8, BYTES(LIST(1, 2, 3)), WHOLE | SUMMED, 0, ""},
-		{decode_section_list, 2, 8, BYTES('F', 'S', 'S', 'E', 0, U16(500), SUM), WHOLE | SUMMED, 0,
-		 ""},
-		{decode_section_list, 2, 8, BYTES('F', 'S', 'S', 'E', 0, U16(501), SUM), SUMMED, -EUCLEAN,
-		 "free-space section list: it belongs to another manager"},
-		{decode_section_list, 2, 8, BYTES('F', 'S', 'S', 'E', 1, U16(500), SUM), SUMMED, -ENOTSUP,
-		 "free-space section list: version 1 is not supported"},
-		{decode_section_list, 2, 8, BYTES('F', 'S', 'S', 'f', 0, U16(500), SUM), SUMMED, -EUCLEAN,
-		 "free-space section list: wrong signature"},
-		/* In a heap, rows of blocks are passed over. */
-		{walk_heap, 2, 8,
-		 BYTES(LIST(U16(2), U16(30), 1, 0, 1, 0, 2, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, U16(3),
-			    U16(50), 3, 0, 0, 2, 4, 0, 0, 3, 9, 9, 9, 9, 9, 9, 9, 9, 9, 5, 0, 0, 0)),
-		 0, 0, "65537+30; 5+50; "},
-		{walk_heap, 2, 8, BYTES(LIST(U16(2), U16(30), 1, 0, 0, 0, 2, 0, 0, 4)), 0, -EUCLEAN,
-		 "1+30; then free-space section list: section of type 4"},
-		{walk_heap, 2, 8, BYTES(LIST(U16(0), U16(30), 1, 0, 0, 0)), 0, -EUCLEAN,
-		 "then free-space section list: a set of no sections"},
-		{walk_heap, 2, 8, BYTES(LIST(U16(1), U16(30), 1, 0, 0)), 0, -EUCLEAN,
-		 "then free-space section list: truncated"},
-		{walk_heap, 2, 8, BYTES('F', 'S', 'S', 'E', 0, U16(500), 1, 2, 3), 0, 0, ""},
-		{walk_file, 2, 8, BYTES(LIST(U16(3), U16(30), U16(700), 0, U16(800), 1, U16(900), 2)), 0, 0,
-		 "700+30; 800+30; 900+30; "},
-		{walk_file, 2, 8, BYTES(LIST(U16(1), U16(30), U16(700), 3)), 0, -EUCLEAN,
-		 "then free-space section list: section of type 3"},
-		{walk_large, 2, 8, BYTES(LIST(U16(1), U16(30), U64(70000), 2)), 0, 0, "70000+30; "},
-		{walk_too_large, 2, 8, BYTES(LIST(U16(1), U16(30), U64(70000), 0, 2)), 0, -EUCLEAN,
-		 "then free-space manager: address space of 65 bits"},
-		{decode_note, 2, 8, BYTES(NOTE(U16(0))), WHOLE | SUMMED, 0, "77 1 2 3 4 99:"},
-		{decode_note, 2, 8, BYTES(NOTE(U16(2), 1, U64(5), U64(6), 0, U64(7), U64(8))), WHOLE | SUMMED,
-		 0, "77 1 2 3 4 99: 1 5+6 0 7+8"},
-		{decode_note, 2, 8,
-		 BYTES(NOTE(U16(3), 1, U64(5), U64(6), 0, U64(7), U64(8), 0, U64(7), U64(8))), SUMMED,
-		 -EUCLEAN, ""},
-		{decode_note, 2, 8, BYTES(NOTE(U16(0))), 0, -EUCLEAN, ""},
-		{decode_note, 2, 8,
-		 BYTES('h', '5', 'f', 't', U32(77), U64(1), U64(2), U64(3), U64(4), U16(99), U16(0), SUM),
-		 SUMMED, -EUCLEAN, ""},
-	};
-	const struct h5_file_space_change change = {.size_of_offsets = 2,
-						    .size_of_lengths = 4,
-						    .managers = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
-						    .end = 900};
-	const uint8_t info[39] = {1, 0, 1, U32(9), U32(4096), U16(0)};
-	uint8_t body[sizeof info];
-
-	CHECK(examples);
-	memcpy(body, info, sizeof info);
-	ck_assert_int_eq(h5_file_space_info_update(&change, body, sizeof body), 0);
-	ck_assert_mem_eq(body, info, 13);
-	for (unsigned i = 0; i < 13; i++)
-		ck_assert_uint_eq(h5_uint_from(body + 13 + 2 * i, 2), i ? i : 900);
-	ck_assert_int_eq(h5_file_space_info_update(&change, body, sizeof body - 1), -ENOTSUP);
-	body[0] = 0;
-	ck_assert_int_eq(h5_file_space_info_update(&change, body, sizeof body), -ENOTSUP);
-	body[0] = 1;
-	body[2] = 0;
-	ck_assert_int_eq(h5_file_space_info_update(&change, body, sizeof body), -ENOTSUP);
-}
-END_TEST
-
-/* What is written decodes, and has just the bytes that were said. Sections of one size are a set. */
-START_TEST(free_space_written)
-{
-	static const struct h5_free_section sections[] = {
-		{65537, 20}, {9, 20}, {700, 30}, {10, 40}, {11, 40}};
-	const uint8_t expected[] = {'F',     'S', 'S', 'E', 0, U16(500), 2,	  U16(20),  1, 0, 1,
-				    7,	     9,	  0,   0,   7, 1,	 U16(30), U16(700), 0, 7, 2,
-				    U16(40), 10,  0,   0,   7, 11,	 0,	  0,	    7};
-	struct h5_free_space_header header = {.client = H5_FREE_SPACE_FILE,
-					      .total = 150,
-					      .sections = 5,
-					      .serialized = 5,
-					      .address_bits = 17,
-					      .section_max = 256,
-					      .list = 300,
-					      .list_size = 39,
-					      .list_room = 44};
-	uint8_t room[128];
-	struct h5_writer w = begin(room, sizeof room, 2, 4);
-
-	ck_assert_int_eq(h5_free_space_list_encode(&w, &header, 500, sections, 7), 0);
-	ck_assert_uint_eq(h5_writer_at(&w), sizeof expected + 4);
-	ck_assert_mem_eq(room, expected, sizeof expected);
-	ck_assert_uint_eq(h5_uint_from(room + sizeof expected, 4), h5_lookup3(room, sizeof expected, 0));
-	ck_assert_uint_eq(h5_free_space_list_size(&header, sections, 2), sizeof expected + 4);
-	ck_assert_uint_eq(h5_free_space_header_size(2, 4), 6 + 7 * 4 + 8 + 2 + 4);
-	for (unsigned client = 0; client < 2; client++) {
-		const uint8_t manager[] = {'F',
-					   'S',
-					   'H',
-					   'D',
-					   0,
-					   (uint8_t)client,
-					   U32(150),
-					   U32(5),
-					   U32(5),
-					   U32(0),
-					   client ? 3 : 4,
-					   0,
-					   U16(80),
-					   U16(120),
-					   U16(17),
-					   U32(256),
-					   U16(300),
-					   U32(39),
-					   U32(44)};
-
-		header.client = (uint8_t)client;
-		w = begin(room, sizeof room, 2, 4);
-		ck_assert_int_eq(h5_free_space_header_encode(&w, &header), 0);
-		ck_assert_uint_eq(h5_writer_at(&w), sizeof manager + 4);
-		ck_assert_mem_eq(room, manager, sizeof manager);
-	}
-}
-END_TEST
-
-/* ---- images of a cache ---- */
-
-static int decode_image_message(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_cache_image_message m;
-	int rc = h5_cache_image_message_decode(r, &m);
-
-	if (!rc)
-		h5_buf_printf(out, "%jd %ju", (intmax_t)m.address, (uintmax_t)m.size);
-	return rc;
-}
-
-static int decode_image(struct h5_reader *r, struct h5_buf *out)
-{
-	uint32_t entries;
-	int rc = h5_cache_image_decode(r, &entries);
-
-	if (!rc) {
-		h5_buf_printf(out, "%u: ", entries);
-		print_bytes(out, "", r->p, h5_reader_left(r));
-	}
-	return rc;
-}
-
-static int decode_image_entry(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_cache_image_entry entry;
-	int rc = h5_cache_image_entry_decode(r, &entry);
-
-	if (!rc) {
-		h5_buf_printf(out, "%ju: ", (uintmax_t)entry.address);
-		print_bytes(out, "", entry.data, (size_t)entry.size);
-	}
-	return rc;
-}
-
-START_TEST(cache_images)
-{
-	const struct example examples[] = {
-		{decode_image_message, 2, 4, BYTES(0, U16(700), U32(80)), WHOLE, 0, "700 80"},
-		{decode_image_message, 8, 8, BYTES(0, NONE64, U64(0)), WHOLE, 0, "-1 0"},
-		{decode_image_message, 2, 4, BYTES(1, U16(700), U32(80)), WHOLE, -ENOTSUP,
-		 "cache image message: version 1 is not supported"},
-		{decode_image, 8, 4, BYTES('M', 'D', 'C', 'I', 0, 1, U32(20), U32(3), 'a', 'b', SUM),
-		 WHOLE | SUMMED, 0, "3: 6162"},
-		{decode_image, 8, 8, BYTES('M', 'D', 'C', 'I', 0, 1, U64(20), U32(0), SUM), WHOLE | SUMMED, 0,
-		 "0: "},
-		{decode_image, 8, 8, BYTES('M', 'D', 'C', 'I', 1, 1, U64(20), U32(0), SUM), SUMMED, -ENOTSUP,
-		 "cache image: version 1 is not supported"},
-		{decode_image, 8, 8, BYTES('M', 'D', 'C', 'I', 0, 1, U64(20), U32(0), SUM), 0, -EUCLEAN,
-		 "cache image: wrong checksum"},
-		{decode_image, 8, 8, BYTES('M', 'D', 'C', 'I', 0, 1, U64(20), U32(0), 1, 2, 3), 0, -EUCLEAN,
-		 "cache image: truncated"},
-		{decode_image, 8, 8, BYTES('M', 'D', 'C', 'J', 0, 1, U64(20), U32(0), SUM), SUMMED, -EUCLEAN,
-		 "cache image: wrong signature"},
-		{decode_image_entry, 2, 4,
-		 BYTES(9, 9, 9, 9, U16(9), U16(9), U16(3), U32(9), U16(700), U32(2), U16(1), U16(2), U16(3),
-		       'a', 'b'),
-		 WHOLE, 0, "700: 6162"},
-		{decode_image_entry, 8, 8,
-		 BYTES(9, 9, 9, 9, U16(9), U16(9), U16(0), U32(9), U64(700), U64(1), 'a'), WHOLE, 0,
-		 "700: 61"},
-	};
-
-	CHECK(examples);
-}
-END_TEST
-
 /* ---- small messages ---- */
 
 static int decode_mtime(struct h5_reader *r, struct h5_buf *out)
@@ -862,295 +384,6 @@ START_TEST(small_messages)
 	};
 
 	CHECK(examples);
-}
-END_TEST
-
-/* ---- links and attributes ---- */
-
-static int decode_link(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_link link;
-	int rc = h5_link_decode(r, &link);
-
-	if (!rc) {
-		h5_buf_printf(out, "%u %.*s", link.type, (int)link.name_size, link.name);
-		if (link.has_order)
-			h5_buf_printf(out, " (%jd)", (intmax_t)link.order);
-		if (link.type == H5_LINK_HARD)
-			h5_buf_printf(out, " at %ju", (uintmax_t)link.address);
-		else
-			h5_buf_printf(out, " to [%.*s][%.*s]", (int)link.file_size,
-				      link.file ? link.file : "", (int)link.target_size, link.target);
-	}
-	return rc;
-}
-
-static int decode_attribute(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_attribute_message a;
-	int rc = h5_attribute_decode(r, &a);
-
-	if (!rc) {
-		h5_buf_printf(out, "%.*s %d%d", (int)a.name_size, a.name, a.type_shared, a.space_shared);
-		print_bytes(out, a.type.err ? " !" : " ", a.type.p, h5_reader_left(&a.type));
-		print_bytes(out, a.space.err ? " !" : " ", a.space.p, h5_reader_left(&a.space));
-		print_bytes(out, a.data.err ? " !" : " ", a.data.p, h5_reader_left(&a.data));
-	}
-	return rc;
-}
-
-static int print_info(struct h5_buf *out, int rc, const struct h5_named_info *info)
-{
-	if (!rc)
-		h5_buf_printf(out, "%d%d %ju %ju %ju %jd", info->tracks_order, info->indexes_order,
-			      (uintmax_t)info->next_order, (uintmax_t)info->heap, (uintmax_t)info->name_index,
-			      (intmax_t)info->order_index);
-	return rc;
-}
-
-static int decode_link_info(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_info info;
-	int rc = h5_link_info_decode(r, &info);
-
-	return print_info(out, rc, &info);
-}
-
-static int decode_attribute_info(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_info info;
-	int rc = h5_attribute_info_decode(r, &info);
-
-	return print_info(out, rc, &info);
-}
-
-static int print_named_record(struct h5_buf *out, int rc, const struct h5_named_record *record)
-{
-	if (!rc)
-		h5_buf_printf(out, "%u %.*s %d %jd", record->hash, (int)record->id_size,
-			      (const char *)record->id, record->is_shared, (intmax_t)record->order);
-	return rc;
-}
-
-static int decode_attribute_record(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_record record;
-	int rc = h5_attribute_record_decode(r, &record);
-
-	return print_named_record(out, rc, &record);
-}
-
-static int decode_attribute_order(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_record record;
-	int rc = h5_attribute_order_record_decode(r, &record);
-
-	return print_named_record(out, rc, &record);
-}
-
-static int decode_link_record(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_record record;
-	int rc = h5_link_record_decode(r, &record);
-
-	return print_named_record(out, rc, &record);
-}
-
-static int decode_link_order(struct h5_reader *r, struct h5_buf *out)
-{
-	struct h5_named_record record;
-	int rc = h5_link_order_record_decode(r, &record);
-
-	return print_named_record(out, rc, &record);
-}
-
-START_TEST(links)
-{
-	const struct example examples[] = {
-		{decode_link, 2, 8, BYTES(1, 0, 1, 'a', U16(700)), WHOLE, 0, "0 a at 700"},
-		{decode_link, 8, 8, BYTES(1, 4, U64(5), 1, 'a', U64(700)), WHOLE, 0, "0 a (5) at 700"},
-		{decode_link, 8, 8, BYTES(1, 0x1d, 1, U64(5), 1, U16(2), 'a', 'b', U16(3), 'x', '/', 'y'),
-		 WHOLE, 0, "1 ab (5) to [][x/y]"},
-		{decode_link, 8, 8, BYTES(1, 0x0a, 1, U32(1), 'a', U16(0)), WHOLE, 0, "1 a to [][]"},
-		{decode_link, 8, 8, BYTES(1, 0x0b, 65, U64(1), 'a', U16(1), 'x'), WHOLE, 0, "65 a to [][x]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(5), 0, 'f', 0, 'p', 0), WHOLE, 0,
-		 "64 a to [f][p]"},
-		/* External links without their NULs lead nowhere. */
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(4), 0, 'f', 0, 'p'), WHOLE, 0,
-		 "64 a to [f][p]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(3), 0, 'f', 0), WHOLE, 0, "64 a to [f][]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(2), 0, 'f'), WHOLE, 0, "64 a to [f][]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(1), 0), WHOLE, 0, "64 a to [][]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 64, 1, 'a', U16(0)), WHOLE, 0, "64 a to [][]"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 2, 1, 'a', U16(1), 'x'), 0, -EUCLEAN,
-		 "link message: type 2"},
-		{decode_link, 8, 8, BYTES(1, 0x08, 63, 1, 'a', U16(1), 'x'), 0, -EUCLEAN,
-		 "link message: type 63"},
-		{decode_link, 8, 8, BYTES(1, 0x20, 1, 'a', U64(700)), 0, -EUCLEAN,
-		 "link message: unknown flags 0x20"},
-		{decode_link, 8, 8, BYTES(0, 0, 1, 'a', U64(700)), 0, -EUCLEAN, "link message: version 0"},
-		{decode_link, 8, 8, BYTES(2, 0, 1, 'a', U64(700)), 0, -EUCLEAN, "link message: version 2"},
-		{decode_link_info, 2, 8, BYTES(0, 0, U16(300), U16(400)), WHOLE, 0, "00 0 300 400 -1"},
-		{decode_link_info, 2, 8, BYTES(0, 3, U64(70000), U16(300), U16(400), U16(500)), WHOLE, 0,
-		 "11 70000 300 400 500"},
-		{decode_link_info, 2, 8, BYTES(1, 0, U16(300), U16(400)), 0, -EUCLEAN,
-		 "link info message: version 1"},
-		{decode_attribute_info, 2, 8, BYTES(0, 1, U16(7), U16(300), U16(400)), WHOLE, 0,
-		 "10 7 300 400 -1"},
-		{decode_attribute_info, 2, 8, BYTES(0, 2, U16(300), U16(400), U16(500)), WHOLE, 0,
-		 "01 0 300 400 500"},
-		{decode_attribute_info, 2, 8, BYTES(1, 0, U16(300), U16(400)), 0, -EUCLEAN,
-		 "attribute info message: version 1"},
-		{decode_link_record, 8, 8, BYTES(U32(77), 'i', 'd'), 0, 0, "77 id 0 0"},
-		{decode_link_order, 8, 8, BYTES(U64(70000), 'i', 'd'), 0, 0, "0 id 0 70000"},
-		{decode_attribute_record, 8, 8,
-		 BYTES('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 2, U32(5), U32(77)), WHOLE, 0,
-		 "77 abcdefgh 1 5"},
-		{decode_attribute_order, 8, 8, BYTES('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0xfd, U32(5)),
-		 WHOLE, 0, "0 abcdefgh 0 5"},
-	};
-	struct h5_named_record record = {
-		.hash = 77, .id = (const uint8_t *)"abcdefgh", .id_size = 8, .is_shared = true, .order = 5};
-	uint8_t room[64];
-	struct h5_writer w = begin(room, sizeof room, 8, 8);
-
-	CHECK(examples);
-	ck_assert_int_eq(h5_attribute_record_encode(&w, &record), 0);
-	check_written(&w, BYTES('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 2, U32(5), U32(77)));
-	w = begin(room, sizeof room, 8, 8);
-	record.is_shared = false;
-	ck_assert_int_eq(h5_attribute_order_record_encode(&w, &record), 0);
-	check_written(&w, BYTES('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0, U32(5)));
-	w = begin(room, sizeof room, 8, 8);
-	ck_assert_int_eq(h5_link_record_encode(&w, &record), 0);
-	check_written(&w, BYTES(U32(77), 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'));
-	w = begin(room, sizeof room, 8, 8);
-	ck_assert_int_eq(h5_link_order_record_encode(&w, &record), 0);
-	check_written(&w, BYTES(U64(5), 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'));
-}
-END_TEST
-
-/* The longest names and targets for a width, and one byte more. */
-START_TEST(links_of_any_length)
-{
-	enum { MOST = 1 << 17 };
-	char *text = malloc(MOST);
-	uint8_t *room = malloc(MOST);
-	struct h5_writer w;
-
-	memset(text, 'n', MOST);
-	for (unsigned long_one = 0; long_one < 4; long_one++) {
-		const size_t sizes[] = {255, 256, 65535, 65536};
-		const struct h5_link link = {.name = text, .name_size = sizes[long_one], .address = 700};
-		unsigned width = long_one ? long_one == 3 ? 4 : 2 : 1;
-
-		w = begin(room, MOST, 2, 8);
-		ck_assert_int_eq(h5_link_encode(&w, &link), 0);
-		ck_assert_uint_eq(h5_writer_at(&w), 2 + width + link.name_size + 2);
-		ck_assert_uint_eq(room[1], width / 2);
-		ck_assert_uint_eq(h5_uint_from(room + 2, width), link.name_size);
-		ck_assert_uint_eq(h5_uint_from(room + 2 + width + link.name_size, 2), 700);
-		ck_assert_uint_ge(h5_link_room(&link), h5_writer_at(&w));
-	}
-	for (unsigned external = 0; external < 2; external++) {
-		struct h5_link link = {.type = external ? H5_LINK_EXTERNAL : H5_LINK_SOFT,
-				       .name = "a",
-				       .name_size = 1,
-				       .file = "file",
-				       .file_size = external ? 4 : 0,
-				       .target = text,
-				       .target_size = external ? 65535 - 7 : 65535};
-
-		w = begin(room, MOST, 2, 8);
-		ck_assert_int_eq(h5_link_encode(&w, &link), 0);
-		ck_assert_uint_eq(h5_writer_at(&w), 7 + 65535);
-		ck_assert_mem_eq(room, external ? "\1\x08\x40\1a\xff\xff\0file\0n" : "\1\x08\1\1a\xff\xffn",
-				 external ? 14 : 8);
-		ck_assert_uint_eq(room[7 + 65534], external ? 0 : 'n');
-		ck_assert_uint_ge(h5_link_room(&link), h5_writer_at(&w));
-		link.target_size++;
-		w = begin(room, MOST, 2, 8);
-		ck_assert_int_eq(h5_link_encode(&w, &link), -ENAMETOOLONG);
-		ck_assert_str_eq(h5_error_last()->text, "link message: a target of 65536 bytes");
-	}
-	/* The character set is told of what is not ASCII. */
-	w = begin(room, MOST, 2, 8);
-	ck_assert_int_eq(
-		h5_link_encode(&w, &(struct h5_link){.name = "\x7f", .name_size = 1, .address = 700}), 0);
-	check_written(&w, BYTES(1, 0, 1, 0x7f, U16(700)));
-	w = begin(room, MOST, 2, 8);
-	ck_assert_int_eq(h5_link_encode(&w, &(struct h5_link){.name = "\x80",
-							      .name_size = 1,
-							      .has_order = true,
-							      .order = 3,
-							      .address = 700}),
-			 0);
-	check_written(&w, BYTES(1, 0x14, U64(3), 1, 1, 0x80, U16(700)));
-	/* There is room for the longest of all forms. */
-	ck_assert_uint_ge(h5_link_room(&(struct h5_link){0}), 2 + 1 + 8 + 1 + 8 + 8);
-	free(room);
-	free(text);
-}
-END_TEST
-
-/* A copy has all texts of its own, one behind the other. */
-START_TEST(copies_of_links)
-{
-	const struct h5_link link = {.type = H5_LINK_EXTERNAL,
-				     .has_order = true,
-				     .order = 5,
-				     .name = "abc",
-				     .name_size = 3,
-				     .target = "defg",
-				     .target_size = 4,
-				     .file = "hi",
-				     .file_size = 2};
-	struct h5_link copy;
-
-	ck_assert_int_eq(h5_link_copy(&link, &copy), 0);
-	ck_assert(copy.type == H5_LINK_EXTERNAL && copy.has_order && copy.order == 5);
-	ck_assert(copy.name_size == 3 && copy.target_size == 4 && copy.file_size == 2);
-	ck_assert(copy.name == copy.owned && copy.target == copy.name + 3 && copy.file == copy.target + 4);
-	ck_assert_mem_eq(copy.owned, "abcdefghi", 9);
-	h5_link_release(&copy);
-	h5_link_release(&copy);
-	ck_assert(!copy.name && !copy.owned);
-}
-END_TEST
-
-START_TEST(attributes)
-{
-	const struct example examples[] = {
-		/* Version 1: a multiple of 8 each. Its flags mean nothing. */
-		{decode_attribute, 8, 8,
-		 BYTES(1, 3, U16(3), U16(2), U16(8), 'a', 'b', 0, 9, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 9, 9, 1, 2,
-		       3, 4, 5, 6, 7, 8, 0x77),
-		 0, 0, "ab 00 0102 0102030405060708 77"},
-		/* The padding at the end may be missing. */
-		{decode_attribute, 8, 8,
-		 BYTES(1, 0, U16(2), U16(1), U16(2), 'a', 0, 9, 9, 9, 9, 9, 9, 1, 9, 9, 9, 9, 9, 9, 9, 1, 2,
-		       9),
-		 0, 0, "a 00 01 0102 "},
-		{decode_attribute, 8, 8, BYTES(2, 1, U16(3), U16(2), U16(1), 'a', 'b', 0, 1, 2, 3, 4, 5), 0,
-		 0, "ab 10 0102 03 0405"},
-		{decode_attribute, 8, 8, BYTES(3, 2, U16(3), U16(2), U16(1), 9, 'a', 'b', 0, 1, 2, 3, 4, 5),
-		 0, 0, "ab 01 0102 03 0405"},
-		{decode_attribute, 8, 8, BYTES(3, 0, U16(2), U16(1), U16(1), 9, 'a', 'b', 1, 2), 0, 0,
-		 "ab 00 01 02 "},
-		{decode_attribute, 8, 8, BYTES(3, 0, U16(2), U16(1), U16(3), 9, 'a', 0, 1, 2), 0, 0,
-		 "a 00 01 ! !"},
-		{decode_attribute, 8, 8, BYTES(3, 0, U16(3), U16(1), U16(3), 9, 'a', 0), WHOLE, -EUCLEAN,
-		 "attribute message: truncated"},
-		{decode_attribute, 8, 8, BYTES(0, 0, U16(2), U16(1), U16(1), 'a', 0, 1, 2), 0, -EUCLEAN,
-		 "attribute message: version 0"},
-		{decode_attribute, 8, 8, BYTES(4, 0, U16(2), U16(1), U16(1), 9, 'a', 0, 1, 2), 0, -EUCLEAN,
-		 "attribute message: version 4"},
-	};
-	uint8_t head[H5_ATTRIBUTE_HEAD + 1] = {0};
-
-	CHECK(examples);
-	h5_attribute_head_encode(head, 300, 400, 500);
-	ck_assert_mem_eq(head, ((const uint8_t[]){3, 0, U16(300), U16(400), U16(500), 1, 0}), 10);
 }
 END_TEST
 
@@ -1259,6 +492,189 @@ START_TEST(filters)
 }
 END_TEST
 
-UNIT_MAIN("formats", shared_messages, symbol_tables, object_headers, object_headers_written, superblocks,
-	  free_space, free_space_written, cache_images, small_messages, links, links_of_any_length,
-	  copies_of_links, attributes, filters)
+/* ---- virtual datasets ---- */
+
+static int decode_mappings(struct h5_reader *r, struct h5_buf *out)
+{
+	struct h5_virtual_mapping m;
+	struct h5_virtual_block block;
+	int rc = h5_virtual_block_open(r, &block);
+
+	if (rc)
+		return rc;
+	while ((rc = h5_virtual_block_next(&block, &m)) > 0) {
+		h5_buf_printf(out, "%s %s %u %u; ", m.file, m.dataset, m.source.kind, m.virtual.kind);
+		h5_virtual_mapping_release(&m);
+		h5_virtual_mapping_release(&m);
+	}
+	h5_virtual_block_release(&block);
+	h5_virtual_block_release(&block);
+	return rc;
+}
+
+/* Selections of all and of nothing. */
+#define ALL  U32(3), U32(1), U64(0)
+#define NONE U32(0), U32(1), U64(0)
+
+START_TEST(virtual_mappings)
+{
+	const struct example examples[] = {
+		{decode_mappings, 8, 4, BYTES(0, U32(0), SUM), SUMMED, 0, ""},
+		{decode_mappings, 8, 4, BYTES(0, U32(1), 0, 0, ALL, NONE, SUM), SUMMED, 0, "  3 0; "},
+		{decode_mappings, 8, 4,
+		 BYTES(0, U32(2), 'f', 0, 'd', 0, ALL, NONE, '.', 0, 'e', 0, NONE, ALL, SUM), SUMMED, 0,
+		 "f d 3 0; . e 0 3; "},
+		{decode_mappings, 8, 2,
+		 BYTES(1, U16(4), 0, 'f', 0, 'd', 0, ALL, ALL, 1, U16(0), 'e', 0, ALL, ALL, 3, U16(1), U16(0),
+		       ALL, ALL, 6, U16(1), ALL, ALL, SUM),
+		 SUMMED, 0, "f d 3 3; f e 3 3; f d 3 3; . e 3 3; "},
+		{decode_mappings, 8, 4, BYTES(2, U32(0), SUM), SUMMED, -ENOTSUP,
+		 "virtual dataset mappings: version 2 is not supported"},
+		/* A mapping has 34 bytes at least. */
+		{decode_mappings, 8, 4,
+		 BYTES(0, U32(2), 0, 0, ALL, NONE, 0, 0, ALL, U64(0), U32(0), 0, 0, 0, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: more of them than bytes"},
+		{decode_mappings, 8, 4, BYTES(0, U32(1), 0, 0, ALL, NONE, 0, SUM), SUMMED, -EUCLEAN,
+		 "  3 0; virtual dataset mappings: bytes after the last"},
+		{decode_mappings, 8, 4, BYTES(1, U32(1), 8, 0, 0, ALL, NONE, SUM), SUMMED, -ENOTSUP,
+		 "virtual dataset mappings: unknown flags 0x08"},
+		{decode_mappings, 8, 2, BYTES(1, U16(1), 1, U16(0), 0, ALL, NONE, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: a name shared with no earlier one"},
+		{decode_mappings, 8, 2, BYTES(1, U16(1), 2, 0, U16(0), ALL, NONE, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: a name shared with no earlier one"},
+		{decode_mappings, 8, 4, BYTES(0, U32(0), SUM), 0, -EUCLEAN,
+		 "virtual dataset mappings: wrong checksum"},
+		{decode_mappings, 8, 4, BYTES(1, 2, 3), 0, -EUCLEAN, "virtual dataset mappings: truncated"},
+		{decode_mappings, 8, 4, BYTES(0, 0, 0, 0, SUM), SUMMED, -EUCLEAN,
+		 "virtual dataset mappings: truncated"},
+	};
+
+	CHECK(examples);
+}
+END_TEST
+
+/* ---- too little room ---- */
+
+static int write_symbol_table(struct h5_writer *w)
+{
+	return h5_symbol_table_encode(w, &(struct h5_symbol_table){1, 2});
+}
+
+static int write_local_heap(struct h5_writer *w)
+{
+	return h5_local_heap_encode(w, &(struct h5_local_heap_header){1, 2, 3});
+}
+
+static int write_local_free(struct h5_writer *w)
+{
+	return h5_local_heap_free_encode(w, &(struct h5_local_heap_free){1, 2});
+}
+
+static int write_table_message(struct h5_writer *w)
+{
+	return h5_shared_table_message_encode(w, &(struct h5_shared_table_message){1, 2});
+}
+
+static const struct h5_named_record named = {.id = (const uint8_t *)"abcdefgh", .id_size = 8};
+
+static int write_link_record(struct h5_writer *w)
+{
+	return h5_link_record_encode(w, &named);
+}
+
+static int write_link_order(struct h5_writer *w)
+{
+	return h5_link_order_record_encode(w, &named);
+}
+
+static int write_attribute_record(struct h5_writer *w)
+{
+	return h5_attribute_record_encode(w, &named);
+}
+
+static int write_attribute_order(struct h5_writer *w)
+{
+	return h5_attribute_order_record_encode(w, &named);
+}
+
+static int write_link(struct h5_writer *w)
+{
+	return h5_link_encode(w, &(struct h5_link){.name = "a", .name_size = 1, .address = 3});
+}
+
+static int write_tree(struct h5_writer *w)
+{
+	return h5_btree2_header_encode(w, &(struct h5_btree2_header){.root = 3});
+}
+
+static int write_heap(struct h5_writer *w)
+{
+	return h5_fractal_heap_encode(w, &(struct h5_fractal_heap){.root = 3});
+}
+
+static int write_indirect(struct h5_writer *w)
+{
+	const struct h5_fractal_heap_entry entries[2] = {{.address = 3}, {.address = 4}};
+
+	return h5_fractal_heap_indirect_encode(w, &(struct h5_fractal_heap){.width = 2, .offset_size = 4}, 5,
+					       6, 1, entries);
+}
+
+static int write_id(struct h5_writer *w)
+{
+	return h5_fractal_heap_id_encode(
+		w, &(struct h5_fractal_heap){.id_size = 8, .offset_size = 4, .length_size = 2},
+		&(struct h5_fractal_heap_id){.offset = 3, .size = 4});
+}
+
+static int write_node(struct h5_writer *w)
+{
+	struct h5_btree2_header h = {
+		.node_size = 64, .record_size = 1, .split_percent = 100, .merge_percent = 40};
+	const struct h5_btree2_node node = {.count = 2, .records = (uint8_t[]){1, 2}};
+
+	ck_assert_int_eq(h5_btree2_header_compute(&h, 500, 8), 0);
+	return h5_btree2_node_encode(w, &h, &node);
+}
+
+/* Exactly the bytes that they have, or it is an error, and nothing behind them changes. */
+START_TEST(too_little_room)
+{
+	static const struct {
+		int (*write)(struct h5_writer *w);
+		size_t size; /* with offsets and lengths of 4 bytes */
+	} writers[] = {
+		{write_symbol_table, 8},
+		{write_local_heap, 20},
+		{write_local_free, 8},
+		{write_table_message, 6},
+		{write_link_record, 12},
+		{write_link_order, 16},
+		{write_attribute_record, 17},
+		{write_attribute_order, 13},
+		{write_link, 8},
+		{write_tree, 30},
+		{write_heap, 86},
+		{write_indirect, 25},
+		{write_id, 8},
+		{write_node, 12},
+	};
+	uint8_t room[128];
+
+	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+		for (size_t n = 0; n <= writers[i].size; n++) {
+			struct h5_writer w = begin(room, sizeof room, 4, 4);
+			int rc;
+
+			w.end = room + n;
+			rc = writers[i].write(&w);
+			ck_assert_msg(rc == (n < writers[i].size ? -EOVERFLOW : 0), "%zu: %d with %zu bytes",
+				      i, rc, n);
+			for (size_t k = n; k < sizeof room; k++)
+				ck_assert_uint_eq(room[k], 0xaa);
+		}
+}
+END_TEST
+
+UNIT_MAIN("formats", shared_messages, object_headers, object_headers_written, small_messages, filters,
+	  virtual_mappings, too_little_room)
