@@ -1,0 +1,338 @@
+/* Entries of a folder: their numbers and attributes, links, files of other kinds, and what the root tells. */
+#include "fault_call.h"
+#include "scratch.h"
+#include "tree/object.h"
+#include "tree_scene.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- numbers ---- */
+
+/* splitmix64's own first number, for the seed 0. */
+START_TEST(numbers_of_files)
+{
+	const uint64_t gamma = UINT64_C(0x9e3779b97f4a7c15), first = UINT64_C(0xe220a8397b1dcdaf);
+	const struct h5_tree_file none = {.device = 0}, within = {.device = first, .inode = gamma};
+
+	ck_assert_uint_eq(h5_tree_ino(0, gamma), first);
+	ck_assert_uint_eq(h5_tree_ino(gamma, first ^ gamma), first);
+	ck_assert_uint_eq(h5_tree_ino(0, 0), 1);
+	ck_assert_uint_eq(h5_tree_ino_inside(&none, 0), 0);
+	ck_assert_uint_eq(h5_tree_ino_inside(&within, 0), 0);
+	/* mix(first ^ device) is 0, and then gamma is mixed. */
+	ck_assert_uint_eq(h5_tree_ino_inside(&within, gamma), first);
+}
+END_TEST
+
+/* ---- links ---- */
+
+START_TEST(links_that_lead_out)
+{
+	static const struct {
+		const char *place, *target;
+		bool out;
+	} cases[] = {
+		{".", "x", false},
+		{".", "/", true},
+		{".", "/x", true},
+		{".", "..", true},
+		{".", "x/..", false},
+		{".", "x/../..", true},
+		{".", "./..", true},
+		{".", "...", false},
+		{".", "..x/../x", false},
+		{".", ".x/..", false},
+		{".", "x//../..", true},
+		{"f", "..", false},
+		{"f", "../..", true},
+		{"f", "../x", false},
+		{"f", "../f/../..", true},
+		{"f/g", "../..", false},
+		{"f/g", "../../", false},
+		{"f/g", "../../..", true},
+		{"f/g", "./../.././..", true},
+		{"f/g", "a/b/../../../../..", true},
+		{"f/g", "a/b/../../../..", false},
+		{"f", ".a/..b/../../..", false},
+		{"f", "a/./../../..", true},
+	};
+
+	for (unsigned external = H5_EXTERNAL_NONE; external <= H5_EXTERNAL_ANY; external++) {
+		folder.options.set.external = external;
+		folder_reopen();
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			struct h5_tree_node *way[4] = {h5_tree_root(folder.tree)};
+			char place[8], *rest = place;
+			struct h5_buf target;
+			unsigned n = 0;
+			int rc;
+
+			scratch_run("ln -snf '%s' '%s/%s/link'", cases[i].target, folder.path,
+				    cases[i].place);
+			strcpy(place, cases[i].place);
+			while (rest && *place != '.') {
+				way[n + 1] = folder_find(way[n], strsep(&rest, "/"));
+				n++;
+			}
+			way[n + 1] = folder_find(way[n], "link");
+			n++;
+			h5_buf_init(&target, 64);
+			rc = h5_tree_readlink(folder.tree, way[n], &target);
+			ck_assert_msg(rc == (cases[i].out && external != H5_EXTERNAL_ANY ? -EACCES : 0),
+				      "%s: %s: %d", cases[i].place, cases[i].target, rc);
+			ck_assert(rc || !strcmp(target.data, cases[i].target));
+			h5_buf_release(&target);
+			while (n)
+				folder_forget(way[n--]);
+		}
+	}
+}
+END_TEST
+
+/* ---- files of other kinds, and attributes ---- */
+
+static void check_open(struct h5_tree_node *node, int flags, int code)
+{
+	struct h5_tree_handle *handle;
+
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, node, flags, &handle), code);
+	if (!code)
+		h5_tree_close_file(handle);
+}
+
+/* A file that is open lives on when another one takes its place. */
+START_TEST(plain_files)
+{
+	static const char text[] = "a text of some bytes";
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *node, *f, *a;
+	struct h5_tree_handle *handle;
+	struct h5_tree_entry entry;
+	struct h5_tree_dir *dir;
+	struct h5_buf out;
+	uint64_t found;
+	struct stat st;
+	char bytes[64];
+	size_t got;
+
+	folder_make_file("x", text, 0, strlen(text));
+	node = folder_find(root, "x");
+	f = folder_find(root, "f");
+	a = folder_find(root, "a.h5");
+	check_open(node, O_WRONLY, -EROFS);
+	check_open(node, O_RDWR, -EROFS);
+	check_open(node, O_RDONLY | O_TRUNC, -EROFS);
+	check_open(f, O_RDONLY, -EISDIR);
+	check_open(a, O_RDONLY, -EISDIR);
+	ck_assert_int_eq(h5_tree_opendir(folder.tree, node, &dir), -ENOTDIR);
+	ck_assert_int_eq(h5_tree_lookup(folder.tree, node, "y", &entry), -ENOTDIR);
+	h5_buf_init(&out, 64);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, node, &out), -EINVAL);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, f, &out), -EINVAL);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, a, &out), -EINVAL);
+	h5_buf_release(&out);
+	SUCCEEDS(h5_tree_open_file(folder.tree, node, O_RDONLY, &handle));
+	fault_call_arm(CALL_SHORT, 1, true);
+	SUCCEEDS(h5_tree_read(handle, 2, bytes, sizeof bytes, &got));
+	fault_call_disarm();
+	ck_assert_uint_eq(got, strlen(text) - 2);
+	ck_assert_mem_eq(bytes, text + 2, got);
+	fault_call_arm(CALL_FAILS, 1, false);
+	ck_assert_int_eq(h5_tree_read(handle, 0, bytes, sizeof bytes, &got), -EIO);
+	fault_call_disarm();
+	SUCCEEDS(h5_tree_seek(handle, 3, false, &found));
+	ck_assert_uint_eq(found, 3);
+	SUCCEEDS(h5_tree_seek(handle, 3, true, &found));
+	ck_assert_uint_eq(found, strlen(text));
+	ck_assert_int_eq(h5_tree_seek(handle, strlen(text), false, &found), -ENXIO);
+	scratch_run("echo >'%s/y'; mv '%s/y' '%s/x'", folder.path, folder.path, folder.path);
+	SUCCEEDS(h5_tree_getattr(folder.tree, node, &st));
+	ck_assert_int_eq(st.st_size, (off_t)strlen(text));
+	h5_tree_close_file(handle);
+	ck_assert_int_eq(h5_tree_getattr(folder.tree, node, &st), -ESTALE);
+	check_open(node, O_RDONLY, -ESTALE);
+	folder_forget(node);
+	folder_forget(f);
+	folder_forget(a);
+}
+END_TEST
+
+/* What the entry's attributes are, of a file with that mode. */
+static void check_attributes(const char *name, mode_t mode, mode_t expected, bool keeps)
+{
+	struct h5_tree_entry entry;
+	struct stat st, again;
+	char path[200];
+
+	snprintf(path, sizeof path, "%s/%s", folder.path, name);
+	ck_assert_int_eq(chmod(path, mode), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	SUCCEEDS(h5_tree_lookup(folder.tree, h5_tree_root(folder.tree), name, &entry));
+	SUCCEEDS(h5_tree_getattr(folder.tree, entry.node, &again));
+	ck_assert_msg(entry.st.st_mode == expected, "%s %o: %o", name, mode, entry.st.st_mode);
+	ck_assert_uint_eq(again.st_mode, expected);
+	ck_assert_uint_eq(again.st_ino, h5_tree_ino(st.st_dev, st.st_ino));
+	ck_assert_uint_eq(again.st_uid, keeps ? st.st_uid : 12);
+	ck_assert_uint_eq(again.st_gid, keeps ? st.st_gid : 34);
+	if (h5_tree_kind(entry.node) == H5_TREE_FILE)
+		ck_assert(again.st_nlink == 1 && !again.st_size && !again.st_blocks);
+	else
+		ck_assert_int_eq(again.st_size, st.st_size);
+	ck_assert_int_eq(again.st_mtim.tv_nsec, st.st_mtim.tv_nsec);
+	folder_forget(entry.node);
+}
+
+/* A directory of an HDF5 file can be entered by those who may read the file. */
+START_TEST(attributes_of_entries)
+{
+	folder.options.vfs.uid = 12;
+	folder.options.vfs.gid = 34;
+	folder_make_file("x", "x", 0, 1);
+	for (unsigned keeps = 0; keeps < 2; keeps++) {
+		folder.options.keeps_uid = folder.options.keeps_gid = keeps;
+		folder.options.vfs.writable = false;
+		folder.options.vfs.dmask = folder.options.vfs.fmask = 0;
+		folder_reopen();
+		check_attributes("x", 0666, S_IFREG | 0444, keeps);
+		check_attributes("x", 07755, S_IFREG | 0555, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0555, keeps);
+		check_attributes("a.h5", 0640, S_IFDIR | 0550, keeps);
+		check_attributes("a.h5", 0607, S_IFDIR | 0505, keeps);
+		folder.options.vfs.dmask = 011;
+		folder.options.vfs.fmask = 044;
+		folder_reopen();
+		check_attributes("x", 0666, S_IFREG | 0400, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0544, keeps);
+		check_attributes("a.h5", 0644, S_IFDIR | 0544, keeps);
+		folder.options.vfs.writable = true;
+		folder.options.vfs.dmask = folder.options.vfs.fmask = 0;
+		folder_reopen();
+		check_attributes("x", 0666, S_IFREG | 0444, keeps);
+		check_attributes("f", 0777, S_IFDIR | 0777, keeps);
+		check_attributes("a.h5", 0664, S_IFDIR | 0775, keeps);
+	}
+}
+END_TEST
+
+START_TEST(attributes_of_objects)
+{
+	static const struct {
+		uint64_t size, blocks;
+	} cases[] = {{0, 0},
+		     {1, 1},
+		     {511, 1},
+		     {512, 1},
+		     {513, 2},
+		     {1024, 2},
+		     {UINT64_C(1) << 40, UINT64_C(1) << 31}};
+
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+		const struct h5_tree_found found = {.kind = i % 2 ? H5_TREE_FOLDER : H5_TREE_PLAIN,
+						    .device = 3,
+						    .inode = 4,
+						    .changed = {.tv_sec = 5},
+						    .size = cases[i / 2].size};
+		struct stat st;
+
+		h5_tree_object_say(&found, &st);
+		ck_assert_uint_eq(st.st_dev, 3);
+		ck_assert_uint_eq(st.st_ino, 4);
+		ck_assert_uint_eq(st.st_mode, i % 2 ? S_IFDIR | 0555 : S_IFREG | 0444);
+		ck_assert_uint_eq(st.st_nlink, i % 2 ? 2 : 1);
+		ck_assert_uint_eq((uint64_t)st.st_size, cases[i / 2].size);
+		ck_assert_uint_eq((uint64_t)st.st_blocks, cases[i / 2].blocks);
+		ck_assert(st.st_atim.tv_sec == 5 && st.st_mtim.tv_sec == 5 && st.st_ctim.tv_sec == 5);
+	}
+}
+END_TEST
+
+/* Names come in parts; the first part is read anew. */
+START_TEST(long_folders)
+{
+	enum { MORE = 2 * H5_TREE_NAMES };
+	struct h5_tree_node *f = folder_find(h5_tree_root(folder.tree), "f");
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_dir *dir;
+	bool seen[MORE] = {false};
+	size_t all = 0;
+	uint64_t at = 0;
+	char name[16];
+	size_t got;
+
+	SUCCEEDS(h5_tree_opendir(folder.tree, f, &dir));
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, 1);
+	ck_assert_str_eq(names->name, "g");
+	ck_assert_uint_eq(names->type, S_IFDIR);
+	ck_assert_uint_eq(names->next, 1);
+	for (unsigned i = 0; i < MORE; i++) {
+		snprintf(name, sizeof name, "f/%u", i);
+		folder_make_file(name, "x", 0, 1);
+	}
+	SUCCEEDS(h5_tree_readdir(dir, 1, names, &got));
+	ck_assert_uint_eq(got, 0);
+	do {
+		SUCCEEDS(h5_tree_readdir(dir, at, names, &got));
+		ck_assert_uint_le(got, MORE + 1 - all);
+		for (size_t i = 0; i < got; i++) {
+			ck_assert_uint_eq(names[i].next, at + i + 1);
+			if (!strcmp(names[i].name, "g"))
+				continue;
+			ck_assert_uint_eq(names[i].type, S_IFREG);
+			ck_assert(!seen[atoi(names[i].name)]);
+			seen[atoi(names[i].name)] = true;
+		}
+		all += got;
+		at += got;
+	} while (got);
+	ck_assert_uint_eq(all, MORE + 1);
+	SUCCEEDS(h5_tree_readdir(dir, at + 1, names, &got));
+	ck_assert_uint_eq(got, 0);
+	h5_tree_closedir(dir);
+	folder_forget(f);
+}
+END_TEST
+
+/* Only the root tells of the mount. */
+START_TEST(what_the_root_tells)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *f = folder_find(root, "f"), *files[FILES];
+	struct h5_buf out;
+	char pid[16];
+
+	h5_buf_init(&out, 1 << 16);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, f, "h5fs.pid", &out), -ENODATA);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, f, "h5fs.stats", &out), -ENODATA);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, root, "h5fs.none", &out), -ENODATA);
+	ck_assert_uint_eq(out.size, 0);
+	SUCCEEDS(h5_tree_getxattr(folder.tree, root, "h5fs.pid", &out));
+	h5_buf_byte(&out, 0);
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	ck_assert_str_eq(out.data, pid);
+	folder_find_files(files);
+	SUCCEEDS(folder_use(files[0]));
+	SUCCEEDS(folder_use(files[1]));
+	SUCCEEDS(folder_use(files[2]));
+	out.size = 0;
+	SUCCEEDS(h5_tree_getxattr(folder.tree, root, "h5fs.stats", &out));
+	h5_buf_byte(&out, 0);
+	ck_assert_ptr_nonnull(strstr(out.data, "\"open_files\":2,"));
+	ck_assert_ptr_nonnull(strstr(out.data, "\"opened\":3,"));
+	ck_assert_ptr_nonnull(strstr(out.data, "\"nodes\":5"));
+	h5_buf_release(&out);
+	folder_forget_files(files);
+	folder_forget(f);
+}
+END_TEST
+
+int main(void)
+{
+	const struct unit_test tests[] = {{numbers_of_files, 1},      {links_that_lead_out, 1},
+					  {plain_files, 1},	      {attributes_of_entries, 1},
+					  {attributes_of_objects, 1}, {long_folders, 1},
+					  {what_the_root_tells, 1}};
+
+	return unit_run("tree_entries", folder_begin, folder_end, tests, sizeof tests / sizeof *tests);
+}
