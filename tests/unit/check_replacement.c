@@ -313,6 +313,41 @@ START_TEST(what_was_written_is_read)
 }
 END_TEST
 
+/* The gap does not count if the bytes behind it cannot be written. */
+START_TEST(a_write_behind_a_gap_can_fail)
+{
+	enum { FIRST = 1000, SECOND = 1900, N = 100 };
+	const uint8_t data[FIRST] = {0};
+	uint64_t addresses[KINDS];
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		int rc = -ENOMEM;
+
+		for (unsigned long n = 1; rc; n++) {
+			struct h5_replacement *r;
+
+			SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+			SUCCEEDS(h5_replacement_write(r, 0, data, FIRST));
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_replacement_write(r, SECOND, data, N);
+			fault_alloc_count(false);
+			fault_alloc_disarm();
+			ck_assert(!rc || rc == -ENOMEM);
+			ck_assert_uint_eq(h5_replacement_size(r), rc ? FIRST : SECOND + N);
+			failures += rc != 0;
+			h5_replacement_end(r);
+		}
+	}
+	ck_assert_uint_gt(failures, KINDS);
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
 /* Chunks that wait in memory are not read past. */
 START_TEST(what_is_not_stored_yet_is_not_read)
 {
@@ -477,5 +512,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
-		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2}, {much_is_filled, 2},
-		{killed_between_cells, 2})
+		{a_write_behind_a_gap_can_fail, 2}, {what_is_not_stored_yet_is_not_read, 2},
+		{rows_keep_their_shape, 2}, {much_is_filled, 2}, {killed_between_cells, 2})
