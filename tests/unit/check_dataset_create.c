@@ -496,7 +496,7 @@ START_TEST(datasets_defined_anew)
 		const char *before = layout_of(&s, addresses[k]);
 		int rc = -ENOMEM;
 
-		for (unsigned long n = 1; rc; n += 1 + n / 8) {
+		for (unsigned long n = 1; rc; n++) {
 			fault_alloc_arm(n);
 			fault_alloc_count(true);
 			rc = define(&s, &kinds[k], addresses[k]);

@@ -64,7 +64,7 @@ static unsigned fail_everywhere(struct group_model *m, unsigned step, enum fault
 	unsigned failures = 0;
 	int rc = -EIO;
 
-	for (unsigned long n = 1; rc; n += 1 + n / 16) {
+	for (unsigned long n = 1; rc; n++) {
 		m->seed = seed;
 		if (what == FAULT_OF_MEMORY) {
 			fault_alloc_arm(n);

@@ -161,7 +161,7 @@ START_TEST(every_allocation_can_fail)
 	for (unsigned k = 0; k < KINDS; k++) {
 		int rc = -ENOMEM;
 
-		for (unsigned long n = 1; rc; n += 1 + n / 8) {
+		for (unsigned long n = 1; rc; n += 1 + n / 64) {
 			write_old(&s, &kinds[k], addresses[k]);
 			fault_alloc_arm(n);
 			fault_alloc_count(true);

@@ -147,7 +147,7 @@ static unsigned change(struct scratch *s, uint64_t address, struct model *m, con
 	unsigned failures = 0;
 	int rc = -ENOMEM;
 
-	for (unsigned long n = 1; rc; n += 1 + n / 4) {
+	for (unsigned long n = 1; rc; n++) {
 		struct model half = *m, whole;
 
 		fault_alloc_arm(n);
@@ -203,7 +203,7 @@ START_TEST(what_is_outside_goes_later)
 	char prefix[128];
 
 	snprintf(prefix, sizeof prefix, "%s/small", scratch_folder());
-	for (unsigned long n = 1; fired; n += 1 + n / 8) {
+	for (unsigned long n = 1; fired; n++) {
 		struct crash_image image = {0};
 		uint64_t addresses[KINDS];
 		struct scratch s;
