@@ -82,6 +82,7 @@ UNIT_TESTS = \
 	tests/unit/check_local \
 	tests/unit/check_loop \
 	tests/unit/check_lower_bound \
+	tests/unit/check_log \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \
 	tests/unit/check_members \
@@ -215,6 +216,7 @@ tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h \
 	src/fuse/mountinfo.c src/fuse/mountinfo.h src/fuse/sandbox.c src/fuse/sandbox.h src/fuse/seccomp.c src/fuse/seccomp.h
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64,--wrap=h5_log,--wrap=prctl,--wrap=seccomp_init,--wrap=seccomp_release,--wrap=seccomp_attr_set,--wrap=seccomp_rule_add,--wrap=seccomp_rule_add_array,--wrap=seccomp_load,--wrap=seccomp_api_get
+tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/log.h $(scratch)
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
