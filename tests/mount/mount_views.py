@@ -323,7 +323,7 @@ class Png(ViewCase):
                   "constant": numpy.full((5, 6), 7.5), "nan": numpy.full((3, 4), numpy.nan),
                   "levels": pick.integers(0, 3, (9, 9)).astype(h5py.enum_dtype({"A": 0, "B": 1, "C": 2}, basetype="<i2"))}
         scaled["gaps"] = numpy.where(scaled["f8"] > 1, numpy.nan, scaled["f8"])
-        scaled["gaps"][0, :3] = numpy.inf, -numpy.inf, numpy.nan
+        scaled["gaps"][0, :3] = scaled["constant"][0, :3] = numpy.inf, -numpy.inf, numpy.nan
         scaled["deep colours"] = pick.normal(size=(50, 60, 3))
         path = self.file("pictures.h5")
         with h5py.File(path, "w", libver="latest") as f:

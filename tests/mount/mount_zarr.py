@@ -90,6 +90,14 @@ class Zarr(ViewCase):
             # A whole number has a point, else it would be an integer.
             self.assertIn(b"1.0", read(m.at(".h5fs/zarr/.zattrs")).partition(b'"long"')[2].partition(b"]")[0])
 
+    def test_text_that_is_not_utf8(self):
+        """Each byte of it is U+FFFD."""
+        path = self.file("bad.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("bad", data=numpy.array([b"a\xffb\xe4\xb8", b"\x80"], object), dtype=h5py.string_dtype())
+        with Mount(path) as m:
+            self.assertEqual(list(zarr.open(m.at(".h5fs/zarr/bad"), mode="r")[...]), ["a\ufffdb\ufffd\ufffd", "\ufffd"])
+
     def test_filters(self):
         """Chunks are passed on where Zarr has the filters; else they are decoded."""
         path = self.file("filters.h5")
@@ -289,9 +297,10 @@ class Zarr(ViewCase):
             d[:60, :100] = numpy.arange(6000).reshape(60, 100)
             f["odd"] = numpy.arange(300001, dtype="f8")
             f["group/\u4e2d"] = [1]
+            f["group/\U0001d11e"] = [2]
             f.create_dataset("group/lzf", data=numpy.arange(9), chunks=(3,), compression="lzf")
             f.create_dataset("left out", data=numpy.zeros(400000), compression="lzf")
-            f.attrs["text"] = "\u00e9 \"\\"
+            f.attrs["text"] = "\u00e9 \"\\ \uffff \U00010000 \U0010ffff"
         run = self.run_kerchunk(path)
         self.assertIn(b"left out is left out: its chunks are not stored as Zarr has them", run.stderr)
         with h5py.File(path) as f, open(path, "rb") as raw, Mount(path) as m:
@@ -306,7 +315,7 @@ class Zarr(ViewCase):
                 raw.seek(offset)
                 self.assertEqual(raw.read(size)[0], f["many"][tuple(map(int, name[5:].split(".")))])
             group = zarrlib.references(run.stdout)
-            for name in "odd", "group/\u4e2d", "group/lzf":
+            for name in "odd", "group/\u4e2d", "group/\U0001d11e", "group/lzf":
                 numpy.testing.assert_array_equal(group[name][...], f[name][...])
             self.assertEqual(group.attrs["text"], f.attrs["text"])
             # The chunks of odd need not end with the dataset, but with the file.
