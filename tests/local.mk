@@ -81,6 +81,7 @@ UNIT_TESTS = \
 	tests/unit/check_listing \
 	tests/unit/check_local \
 	tests/unit/check_loop \
+	tests/unit/check_lost_replies \
 	tests/unit/check_lower_bound \
 	tests/unit/check_log \
 	tests/unit/check_lru \
@@ -221,7 +222,10 @@ tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/bac
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
 tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
-tests_unit_check_replies_SOURCES = tests/unit/check_replies.c src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
+replies = src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
+tests_unit_check_replies_SOURCES = tests/unit/check_replies.c $(replies)
+tests_unit_check_lost_replies_SOURCES = tests/unit/check_lost_replies.c $(replies) tests/lib/vfs_scene.c tests/lib/vfs_scene.h tests/lib/tree_scene.c tests/lib/tree_scene.h $(scratch)
+tests_unit_check_lost_replies_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_reply_create,--wrap=fuse_reply_entry,--wrap=fuse_reply_err,--wrap=fuse_reply_open,--wrap=fuse_req_interrupted,--wrap=fuse_req_userdata,--wrap=fuse_session_exited,--wrap=h5_tree_close_file,--wrap=h5_tree_closedir,--wrap=h5_tree_forget,--wrap=h5_vfs_close_file,--wrap=h5_vfs_closedir,--wrap=h5_vfs_forget
 tests_unit_check_replies_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_reply_attr,--wrap=fuse_reply_buf,--wrap=fuse_reply_err,--wrap=fuse_reply_open,--wrap=fuse_req_userdata,--wrap=h5_tree_enter,--wrap=h5_tree_handle_inside,--wrap=h5_tree_kind,--wrap=h5_tree_open_file,--wrap=h5_tree_readdir,--wrap=h5_tree_root,--wrap=h5_vfs_dir_count,--wrap=h5_vfs_dir_error,--wrap=h5_vfs_dir_go,--wrap=h5_vfs_dir_name,--wrap=h5_vfs_dir_next,--wrap=h5_vfs_dir_parent,--wrap=h5_vfs_dir_read,--wrap=h5_vfs_dir_rewind,--wrap=h5_vfs_dir_self,--wrap=h5_vfs_fallocate,--wrap=h5_vfs_find_path,--wrap=h5_vfs_fsync,--wrap=h5_vfs_getattr,--wrap=h5_vfs_is_direct,--wrap=h5_vfs_node,--wrap=h5_vfs_open_file,--wrap=h5_vfs_refresh,--wrap=h5_vfs_size_limit
 tests_unit_check_options_SOURCES = tests/unit/check_options.c src/fuse/helper.c src/fuse/helper.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/libfuse_arguments.c src/fuse/libfuse_arguments.h src/fuse/log.c src/fuse/log.h src/fuse/option_defaults.c src/fuse/option_defaults.h src/fuse/option_table.c src/fuse/option_table.h src/fuse/option_values.c src/fuse/option_values.h src/fuse/options.c src/fuse/options.h
 tests_unit_check_options_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_opt_add_arg,--wrap=fuse_opt_add_opt,--wrap=fuse_opt_add_opt_escaped,--wrap=getgid,--wrap=getuid,--wrap=h5_processors
