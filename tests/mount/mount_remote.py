@@ -132,10 +132,11 @@ class Secrets(Case):
             m.said().encode() + read(f"/proc/{fetcher_of(m.daemon)}/cmdline")
 
     def test_header_lines(self):
-        write(self.file("fields"), f"# a comment\nX-Token: {SECRET}\n\n".encode())
+        write(self.file("fields"), f"# a comment\nX-Token: {SECRET}\n\nX-Blank:\ta b\tc \u00e9\r\nX-Last:7".encode())
         with self.serve() as server, Mount(server.url("x.h5"), "-f", options=f"http_header=@{self.file('fields')}") as m:
             self.block(m, 3)
             self.assertEqual({r.headers["X-Token"] for r in server.requests}, {SECRET})
+            self.assertEqual({(r.headers["X-Blank"], r.headers["X-Last"]) for r in server.requests}, {("a b\tc \u00c3\u00a9", "7")})
             self.assertNotIn(SECRET.encode(), self.seen(m))
 
     def test_environment_and_query(self):

@@ -149,6 +149,15 @@ class Refused(Case):
             with self.subTest(url, options=options):
                 self.check(expected, said, url, options)
 
+    def test_the_file_of_header_lines(self):
+        file, url = self.file("fields"), "http://127.0.0.1:1/x.h5"
+        for lines in b"X", b": x", b"X y: z", b"X\ty: z", b"X: y\nX: \x01", b"X: \x1f", b"X: " + bytes([9]) + b"y\nX :y", b"#\nX: " + b"y" * (64 << 10):
+            write(file, lines)
+            with self.subTest(lines[:20]):
+                self.check(3, "the file of http_header= is not made of lines NAME: VALUE", url, f"http_header=@{file}")
+        for name in "/dev/null", os.path.dirname(file):
+            self.check(3, "http_header= names no regular file", url, f"http_header=@{name}")
+
 
 class Faults(Case):
     def test_that_pass(self):
