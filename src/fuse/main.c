@@ -298,7 +298,7 @@ static void fill_standard_descriptors(void)
 
 	do
 		fd = open("/dev/null", O_RDONLY);
-	while (fd >= 0 && fd <= STDERR_FILENO);
+	while (fd != -1 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
 }
