@@ -238,8 +238,6 @@ static int string_value(struct parser *p, struct json_object **value)
 {
 	int rc = string(p);
 
-	if (!rc && p->text.size > INT_MAX)
-		rc = h5_fail(-EFBIG, H5_UNDEF, "JSON: a string of %zu bytes", p->text.size);
 	if (!rc)
 		rc = charge(p, p->text.size);
 	if (rc)
@@ -391,6 +389,9 @@ int h5_json_read(const char *text, size_t n, struct h5_json_document *document)
 	struct parser p = {.begin = text, .p = text, .end = text + n};
 	int rc;
 
+	/* json-c counts the bytes of a string as an int. */
+	if (n > INT_MAX)
+		return h5_fail(-EFBIG, H5_UNDEF, "JSON: a text of %zu bytes", n);
 	h5_buf_init(&p.text, SIZE_MAX);
 	rc = value(&p, 0, &document->root);
 	skip_blanks(&p);

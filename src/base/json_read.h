@@ -23,7 +23,8 @@ struct h5_json_document {
 };
 
 /* Reads a text that is one JSON value; *document is released by the caller. -EINVAL: it is none; the detail
- * says what is wrong, at which byte. -ENOMEM, -EFBIG (h5_charge_set()): there is nothing to release. */
+ * says what is wrong, at which byte. -EFBIG: more than INT_MAX bytes. -ENOMEM, -EFBIG (h5_charge_set()):
+ * there is nothing to release. */
 int h5_json_read(const char *text, size_t n, struct h5_json_document *document);
 void h5_json_document_release(struct h5_json_document *document); /* may run twice */
 

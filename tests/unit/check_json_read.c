@@ -3,6 +3,7 @@
 #include "object/json.h"
 #include "unit.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,16 @@ START_TEST(what_is_no_json)
 }
 END_TEST
 
+START_TEST(a_text_that_is_too_long)
+{
+	struct h5_json_document document;
+
+	/* It is not looked at. */
+	ck_assert_int_eq(h5_json_read("1", (size_t)INT_MAX + 1, &document), -EFBIG);
+	ck_assert_str_eq(h5_error_last()->text, "JSON: a text of 2147483648 bytes");
+}
+END_TEST
+
 START_TEST(nested_deep)
 {
 	enum { DEEP = 1000000 };
@@ -411,5 +422,5 @@ START_TEST(no_memory_is_taken_that_is_not_charged)
 END_TEST
 
 UNIT_MAIN("json_read", values, characters, numbers_keep_their_digits, equal_values, length_of_a_number,
-	  what_is_no_json, nested_deep, strings_read_back, damaged_text, memory_is_charged,
-	  no_memory_is_taken_that_is_not_charged)
+	  what_is_no_json, a_text_that_is_too_long, nested_deep, strings_read_back, damaged_text,
+	  memory_is_charged, no_memory_is_taken_that_is_not_charged)
