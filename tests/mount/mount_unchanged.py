@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import re
+import struct
 
 import h5py
 import judges
@@ -136,21 +137,43 @@ def flip_last(path, signature, number=1):
     flip(path, at)
 
 
-def make_unknown(path, name, flags):
-    """The comment in a version 2 header becomes a message of a type that nobody knows."""
-    with h5py.File(path, "r+") as f:
-        h5py.h5o.set_comment(f[name].id, b"nobody knows this")
+def change_header(path, name, change):
+    """Calls change() for a version 2 header, with the file's bytes, where the bodies of messages are by their type, and how many
+    bytes come before each. Makes the checksums anew."""
     data, at = bytearray(read(path)), address_of(path, name)
-    body = data.index(b"nobody knows this", at)
     step = 6 if data[at + 5] & 4 else 4
-    assert data[body - step] == 0x0D
-    data[body - step], data[body - step + 3] = 0x70, flags
     p = at + 6 + (16 if data[at + 5] & 0x20 else 0) + (4 if data[at + 5] & 0x10 else 0)
     n = 1 << (data[at + 5] & 3)
-    end = p + n + int.from_bytes(data[p:p + n], "little")
-    assert body < end
-    data[end:end + 4] = lookup3(bytes(data[at:end])).to_bytes(4, "little")
+    chunks, places = [(at, p + n, p + n + int.from_bytes(data[p:p + n], "little"))], {}
+    for _, p, end in chunks:
+        while p + step <= end:
+            kind, body = data[p], p + step
+            places[kind] = body
+            p = body + int.from_bytes(data[p + 1:p + 3], "little")
+            if kind == 0x10:
+                begin, size = struct.unpack_from("<QQ", data, body)
+                chunks.append((begin, begin + 4, begin + size - 4))
+    change(data, places, step)
+    for begin, _, end in chunks:
+        data[end:end + 4] = lookup3(bytes(data[begin:end])).to_bytes(4, "little")
     write(path, bytes(data))
+
+
+def make_unknown(path, name, flags):
+    """The comment in a version 2 header becomes a message of a type that nobody knows."""
+    def change(data, places, step):
+        head = places[0x0D] - step
+        data[head], data[head + 3] = 0x70, flags
+    with h5py.File(path, "r+") as f:
+        h5py.h5o.set_comment(f[name].id, b"nobody knows this")
+    change_header(path, name, change)
+
+
+def make_wrong(path, name, kind):
+    """The message of that type has a version that there is not."""
+    def change(data, places, _):
+        data[places[kind]] = 9
+    change_header(path, name, change)
 
 
 class Unchanged(MountCase):
@@ -195,6 +218,18 @@ class Unchanged(MountCase):
                 path = make(self.file("f.h5"), NEW, attributes=20)
                 flip_last(path, signature)
                 self.try_all([path], "rw", [("at", attributes, expected), ("at", NOTHING, NONE)])
+
+    def test_damaged_info_messages(self):
+        """What tells of the links, or of the attributes, is damaged."""
+        names = {name: request for name, request in NAMES.items() if name != "link out of"}
+        for links in 0, 20:
+            path = make(self.file("f.h5"), NEW, links=links)
+            make_wrong(path, "at", 0x02)
+            self.try_all([path], "rw", [("at", names, CLEAN), ("at", NOTHING, NONE)])
+        path = make(self.file("f.h5"), NEW, attributes=20)
+        make_wrong(path, "at", 0x15)
+        attributes = {name: request for name, request in ATTRIBUTES.items() if name != "comment"}
+        self.try_all([path], "rw", [("at", attributes, CLEAN), ("at", NOTHING, NONE)])
 
     def test_damaged_headers(self):
         """What has a damaged header of version 2 is of no kind, and no directory to the kernel."""
