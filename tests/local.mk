@@ -318,8 +318,8 @@ tests_unit_check_offline_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_ca
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
-tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(scratch)
-tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
+tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(fault_alloc) $(scratch)
+tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c tests/lib/onion_builder.h $(fault_alloc) $(scratch)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)

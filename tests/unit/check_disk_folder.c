@@ -1,5 +1,6 @@
 /* The folder of the disk cache: which files are believed, which one is found, and which have to go. */
 #include "base/error.h"
+#include "fault_alloc.h"
 #include "remote/disk_folder.h"
 #include "scratch.h"
 
@@ -702,7 +703,62 @@ START_TEST(an_end_of_storing)
 }
 END_TEST
 
+/* ---- memory ---- */
+
+enum memory_task { COUNT, OPEN, FIND };
+
+/* The n-th allocation fails. Returns false if there are fewer, and then all has succeeded. */
+static bool fails(enum memory_task task, unsigned long n)
+{
+	const struct h5_disk_header a = header_of(7, "a");
+	struct h5_disk_file *file = NULL;
+	unsigned descriptors, before;
+	bool has = false, fired;
+
+	begin();
+	put_five();
+	if (task == FIND)
+		make(&a);
+	before = count();
+	folder.budget = USED;
+	folder.room = task == COUNT ? 0 : MEGABYTE;
+	descriptors = unit_descriptors();
+	fault_alloc_arm(n);
+	fault_alloc_count(true);
+	if (task == COUNT)
+		has = h5_disk_has_room(&folder, PAGE);
+	else
+		file = task == OPEN ? h5_disk_open(&folder, &a) : h5_disk_find(&folder, a.url);
+	fault_alloc_count(false);
+	fired = fault_alloc_disarm();
+	/* To open is tried several times. */
+	ck_assert_int_eq(has || file, !fired || task == OPEN);
+	h5_disk_close(&folder, file);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	ck_assert_uint_eq(folder.open, 0);
+	if (fired)
+		ck_assert_uint_eq(count(), before + (task == OPEN));
+	ck_assert_str_eq(folder.note,
+			 fired && task == COUNT ? "nothing more is stored: Cannot allocate memory" : "");
+	end();
+	return fired;
+}
+
+/* Then no file is taken away, nor left behind. */
+START_TEST(memory_is_short)
+{
+	for (enum memory_task task = COUNT; task <= FIND; task++) {
+		unsigned long n = 1;
+
+		while (fails(task, n))
+			n++;
+		ck_assert_uint_gt(n, 1);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("disk_folder", {places, 1}, {versions, 1}, {the_last_one, 1}, {use, 1},
 		{what_is_not_believed, sizeof unsound / sizeof *unsound}, {a_folder_instead, 1},
 		{discarded_files, 1}, {files_that_go, 1}, {calls_that_fail, 1}, {parts_of_the_budget, 1},
-		{files_make_room, 1}, {files_that_stay, 1}, {pauses, 1}, {an_end_of_storing, 1})
+		{files_make_room, 1}, {files_that_stay, 1}, {pauses, 1}, {an_end_of_storing, 1},
+		{memory_is_short, 1})
