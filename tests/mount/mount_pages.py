@@ -456,6 +456,51 @@ class Plots(ViewCase):
             for i, wanted in (0, numpy.arange(40) / 4), (1, -numpy.arange(40)), (4, numpy.full(40, 17)):
                 numpy.testing.assert_allclose(plot.lines[i][0], numpy.stack([numpy.arange(40), wanted], 1), atol=0.2)
 
+    def test_layout(self):
+        """All is in the picture, and no text lies on another one."""
+        path, _ = self.make()
+        with Mount(path) as m:
+            root = self.open(m, "rows").root
+        width, height = float(root.get("width")), float(root.get("height"))
+        self.assertEqual(root.get("viewBox"), f"0 0 {width:g} {height:g}")
+        self.assertEqual([float(root.find(SVG + "rect").get(name)) for name in ("width", "height")], [width, height])
+        children = list(root)
+        (frame,) = [e.get("d") for e in children if e.get("stroke") == "black"]
+        left, top, bottom, right = map(float, re.fullmatch(r"M(\d+),(\d+)V(\d+)H(\d+)", frame).groups())
+        self.assertTrue(0 < left < right < width and 0 < top < bottom < height)
+        for i, e in enumerate(children):
+            if e.get("stroke") == "#ddd":
+                label = children[i + 1]
+                x, y = float(label.get("x")), float(label.get("y"))
+                if "V" in e.get("d"):
+                    at, begin, end = map(float, re.split("[,V]", e.get("d")[1:]))
+                    self.assertEqual((begin, end, x, label.get("text-anchor")), (top, bottom, at, "middle"))
+                    self.assertTrue(bottom + 13 <= y <= bottom + 25)
+                else:
+                    begin, at, end = map(float, re.split("[,H]", e.get("d")[1:]))
+                    self.assertEqual((begin, end, label.get("text-anchor")), (left, right, "end"))
+                    self.assertTrue(left - 12 <= x < left and at + 2 <= y <= at + 7)
+        texts = [e for e in children if e.tag == SVG + "text"]
+        title, (x, y) = texts[0], texts[-2:]
+        for text in title, x:
+            self.assertEqual((float(text.get("x")), text.get("text-anchor")), ((left + right) // 2, "middle"))
+        self.assertTrue(16 <= float(title.get("y")) < top)
+        self.assertTrue(bottom + 18 + 13 <= float(x.get("y")) < height - 5)
+        self.assertEqual(y.get("transform"), f"translate(18,{(top + bottom) // 2:g}) rotate(-90)")
+        names = [e for e in texts if e.get("paint-order") or e.text == "and more"]
+        places = numpy.array([(float(e.get("x")), float(e.get("y"))) for e in names])
+        self.assertEqual(len(places), 9)
+        self.assertEqual(len(set(places[:, 0])), 1)
+        self.assertTrue(right - 20 < places[0, 0] < right and top + 13 < places[0, 1] < top + 30)
+        self.assertEqual(set(numpy.diff(places[:, 1])), {17})
+        colours = [e.get("stroke") for e in children if e.get("stroke-linecap")]
+        self.assertEqual([e.get("fill") for e in names[:-1]], colours)
+        self.assertEqual(len(set(colours)), 8)
+        for e in children:
+            if e.get("stroke-linecap"):
+                for x, y in re.findall(r"[ML]([-0-9.]+),([-0-9.]+)", e.get("d")):
+                    self.assertTrue(left <= float(x) <= right and top + 8 < float(y) < bottom - 8)
+
     def test_ticks_are_round(self):
         path, _ = self.make()
         with Mount(path) as m:
