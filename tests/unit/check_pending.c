@@ -54,25 +54,47 @@ static void check_state(const struct crash_image *image, const char *left_out, b
 	h5_file_set_close(set);
 }
 
-/* A file moves to the group of a new file, whose name the commit leaves out: at no instant has it no name. */
-START_TEST(a_name_comes_before_the_old_one_goes)
+static void open_recorded(struct vfs_scene *scene, bool latest, struct fault_io *record)
 {
-	struct fault_io record = {0};
 	const struct h5_file_set_options options = {.block_cache = 8 << 20,
 						    .chunk_cache = 8 << 20,
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = true,
 						    .wrap = fault_io_wrap,
-						    .wrap_arg = &record};
+						    .wrap_arg = record};
+
+	vfs_scene_open_as(scene, latest ? "read_faults/new.h5" : "read_faults/old.h5", &options);
+}
+
+/* After each write, from the image of the file before on. */
+static void check_states(struct crash_image *image, const struct fault_io *record, const char *left_out)
+{
+	unsigned states = 0;
+
+	check_state(image, left_out, true, false);
+	for (size_t i = 0; i < record->count; i++) {
+		if (record->events[i].file)
+			continue;
+		crash_image_apply(image, &record->events[i], record->events[i].size);
+		check_state(image, left_out, false, false);
+		states++;
+	}
+	check_state(image, left_out, false, true);
+	ck_assert_uint_ge(states, STATES_LEAST);
+}
+
+/* A file moves to the group of a new file, whose name the commit leaves out: at no instant has it no name. */
+START_TEST(a_name_comes_before_the_old_one_goes)
+{
+	struct fault_io record = {0};
 	struct crash_image image = {0};
 	struct h5_node *from, *to;
 	struct h5_handle *handle;
 	struct h5_vfs_entry new;
 	struct vfs_scene scene;
-	unsigned states = 0;
 	char name[32], left_out[32];
 
-	vfs_scene_open_as(&scene, _i % 2 ? "read_faults/new.h5" : "read_faults/old.h5", &options);
+	open_recorded(&scene, _i % 2, &record);
 	from = make_folder(&scene, "from");
 	to = make_folder(&scene, "to");
 	make_file(&scene, from, "a name that goes");
@@ -93,16 +115,49 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	SUCCEEDS(h5_vfs_create(scene.vfs, to, left_out + strlen("to/"), O_WRONLY, &new, &handle));
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	record.record = false;
-	check_state(&image, left_out, true, false);
-	for (size_t i = 0; i < record.count; i++) {
-		if (record.events[i].file)
-			continue;
-		crash_image_apply(&image, &record.events[i], record.events[i].size);
-		check_state(&image, left_out, false, false);
-		states++;
+	check_states(&image, &record, left_out);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, new.node, 1);
+	h5_vfs_forget(scene.vfs, from, 1);
+	h5_vfs_forget(scene.vfs, to, 1);
+	vfs_scene_close(&scene);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
+/* The same with the new file in the group that is left, which has no other name then: its storage of names is
+ * given up. */
+START_TEST(the_last_name_that_a_commit_knows_goes)
+{
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	struct h5_node *from, *to;
+	struct h5_handle *handle;
+	struct h5_vfs_entry new;
+	struct vfs_scene scene;
+	char name[32];
+
+	open_recorded(&scene, _i, &record);
+	from = make_folder(&scene, "from");
+	to = make_folder(&scene, "to");
+	make_file(&scene, from, "moved");
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "other %u", i);
+		make_file(&scene, from, name);
 	}
-	check_state(&image, left_out, false, true);
-	ck_assert_uint_ge(states, STATES_LEAST);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "other %u", i);
+		SUCCEEDS(h5_vfs_unlink(scene.vfs, from, name));
+	}
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	crash_image_load(&image, scene.path);
+	record.record = true;
+	SUCCEEDS(h5_vfs_create(scene.vfs, from, "new", O_WRONLY, &new, &handle));
+	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	record.record = false;
+	check_states(&image, &record, "from/new");
 	h5_vfs_close_file(handle);
 	h5_vfs_forget(scene.vfs, new.node, 1);
 	h5_vfs_forget(scene.vfs, from, 1);
@@ -134,12 +189,6 @@ static bool check_count(const struct crash_image *image, uint64_t address)
 START_TEST(a_count_rises_before_the_name_comes)
 {
 	struct fault_io record = {0};
-	const struct h5_file_set_options options = {.block_cache = 8 << 20,
-						    .chunk_cache = 8 << 20,
-						    .lock = H5_LOCK_ALWAYS,
-						    .writable = true,
-						    .wrap = fault_io_wrap,
-						    .wrap_arg = &record};
 	struct crash_image image = {0};
 	struct h5_vfs_entry file, hard, new;
 	struct h5_handle *handle;
@@ -148,7 +197,7 @@ START_TEST(a_count_rises_before_the_name_comes)
 	uint64_t address;
 	char name[32];
 
-	vfs_scene_open_as(&scene, _i % 2 ? "read_faults/new.h5" : "read_faults/old.h5", &options);
+	open_recorded(&scene, _i % 2, &record);
 	to = make_folder(&scene, "to");
 	SUCCEEDS(h5_vfs_mknod(scene.vfs, h5_vfs_root(scene.vfs), "file", &file));
 	address = file.node->entity.address;
@@ -184,4 +233,4 @@ START_TEST(a_count_rises_before_the_name_comes)
 END_TEST
 
 UNIT_MAIN_LOOPS("pending", {a_name_comes_before_the_old_one_goes, 12},
-		{a_count_rises_before_the_name_comes, 8})
+		{the_last_name_that_a_commit_knows_goes, 2}, {a_count_rises_before_the_name_comes, 8})
