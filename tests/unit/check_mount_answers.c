@@ -103,6 +103,21 @@ START_TEST(new_contents)
 }
 END_TEST
 
+/* The last line is none, and nobody hears of that: the old contents stay. */
+START_TEST(new_text_that_is_not_whole)
+{
+	struct h5_handle *handle = open_at(".h5fs/lines/data", O_WRONLY | O_TRUNC);
+
+	write_at(handle, 0, "7\nx", H5_WRITE_AT);
+	h5_vfs_close_file(handle);
+	request_check_bytes("data", request_elements, sizeof request_elements);
+	handle = open_at(".h5fs/lines/data", O_WRONLY | O_TRUNC);
+	write_at(handle, 0, "7\n8", H5_WRITE_AT);
+	h5_vfs_close_file(handle);
+	request_check_bytes("data", (const int32_t[]){7, 8}, 8);
+}
+END_TEST
+
 START_TEST(mapped_pages_and_holes)
 {
 	const int punches = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -448,6 +463,7 @@ START_TEST(blocks)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, mapped_pages_and_holes,
-		 files_that_are_there, an_object_of_no_kind, the_longest_list, modes_and_sizes,
-		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
+UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
+		 mapped_pages_and_holes, files_that_are_there, an_object_of_no_kind, the_longest_list,
+		 modes_and_sizes, sizes_that_are_known, names_that_pass, long_directories,
+		 lists_that_are_read_again, blocks)
