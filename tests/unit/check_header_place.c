@@ -133,6 +133,24 @@ START_TEST(the_least_moves)
 }
 END_TEST
 
+/* The continuation message fits before the end of the page, but the NIL message behind it does not: so it has
+ * all bytes of the two messages. */
+START_TEST(a_continuation_message_with_more_bytes)
+{
+	static const size_t sizes[] = {8, 200, 0};
+	struct hand hand;
+	struct h5_header h;
+
+	begin(&hand, sizes, PREFIX + 24);
+	insert(&hand);
+	ck_assert(!stays(&hand, 0) && !stays(&hand, 1));
+	SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+	ck_assert_uint_eq(h.chunk_count, 2);
+	h5_header_release(&h);
+	scratch_release(&hand.s);
+}
+END_TEST
+
 /* The continuation message fits before the end of the page, but the NIL message behind it does not, and it
  * can not have all bytes of the two messages. So the block that has these is given up, and another one is
  * made. */
@@ -153,4 +171,5 @@ START_TEST(a_move_is_given_up)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_move_is_given_up, 1})
+UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
+		{a_move_is_given_up, 1})
