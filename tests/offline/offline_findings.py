@@ -46,6 +46,21 @@ class Findings(unittest.TestCase):
     def unused(self, content=None):
         return int(re.search(r"; nothing refers to (\d+) bytes", self.check(content))[1])
 
+    def test_each_finding_is_told_once(self):
+        with self.file() as f:
+            f["group/data"] = [1]
+            group = h5py.h5o.get_info(f["group"].id).addr
+        content = self.content()
+        places = [at.start() for at in re.finditer(b"HEAP|SNOD|TREE", content) if at.start() > group]
+        self.assertEqual(len(places), 3)
+        for place in places:
+            damaged = bytearray(content)
+            damaged[place] ^= 0xFF
+            said = self.check(damaged, DAMAGED).splitlines()
+            self.assertEqual(len(said), 2, said)
+            self.assertTrue(said[0].startswith("/group: "))
+            self.assertIn(": 1 damaged;", said[1])
+
     # ---- counts of values ----
 
     def test_values_that_several_refer_to(self):
