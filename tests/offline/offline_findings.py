@@ -49,16 +49,15 @@ class Findings(unittest.TestCase):
     def test_each_finding_is_told_once(self):
         with self.file() as f:
             f["group/data"] = [1]
-            group = h5py.h5o.get_info(f["group"].id).addr
         content = self.content()
-        places = [at.start() for at in re.finditer(b"HEAP|SNOD|TREE", content) if at.start() > group]
-        self.assertEqual(len(places), 3)
+        places = [at.start() for at in re.finditer(b"HEAP|SNOD|TREE", content)]
+        self.assertEqual(len(places), 6)
         for place in places:
             damaged = bytearray(content)
             damaged[place] ^= 0xFF
             said = self.check(damaged, DAMAGED).splitlines()
             self.assertEqual(len(said), 2, said)
-            self.assertTrue(said[0].startswith("/group: "))
+            self.assertRegex(said[0], "^/(group)?: ")
             self.assertIn(": 1 damaged;", said[1])
 
     # ---- counts of values ----
