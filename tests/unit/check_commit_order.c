@@ -246,13 +246,15 @@ static void insert_new(struct scene *s, unsigned group, unsigned i, unsigned nam
 }
 
 /* The same with other names that come, before it to this group, so that the name goes in new space, or after
- * it to both. */
+ * it to both. One that goes with them is counted until it has gone. */
 static void move_among_new(struct scene *s, unsigned group, unsigned i)
 {
 	const unsigned from = i % 2 ? !group : group, names = i % 3 ? 1 : 12;
 
 	if (i % 3 < 2)
 		insert_new(s, from, i, names);
+	remove_name(s, from, "xe", i);
+	count(s, s->other, -1);
 	h5_unit_begin(s->m->file);
 	SUCCEEDS(h5_unit_leave(s->m->file, s->groups[from]));
 	insert(s, !from, s->dataset, "xd", 0);
@@ -403,6 +405,36 @@ START_TEST(values)
 	remove_value(&s, s.dataset);
 	remove_name(&s, 1, "xd", 0);
 	count(&s, s.dataset, -1);
+	commit(&s, &image, check_values);
+	SUCCEEDS(h5_global_heap_each(s.m->file, s.collection, count_object, &left, &size));
+	ck_assert_uint_eq(left, 1);
+	end(&s);
+	free(image.data);
+}
+END_TEST
+
+/* The header of a group that an object leaves comes late, and all the same before the heap, though its cell
+ * begins anew with each change. */
+START_TEST(values_of_a_group_that_is_left)
+{
+	struct h5_global_heap_writer heap;
+	struct crash_image image = {0};
+	unsigned left = 0;
+	uint64_t size;
+	struct scene s;
+
+	begin(&s, "tracked", 60);
+	h5_global_heap_writer_init(&heap, s.m->file);
+	set_value(&s, &heap, s.other);
+	set_value(&s, &heap, s.groups[1]);
+	h5_global_heap_writer_release(&heap);
+	group_model_commit(s.m);
+	crash_image_load(&image, s.m->scratch.path);
+	h5_unit_begin(s.m->file);
+	SUCCEEDS(h5_unit_leave(s.m->file, s.groups[1]));
+	remove_value(&s, s.groups[1]);
+	SUCCEEDS(h5_unit_end(s.m->file, 0));
+	insert(&s, 1, make_dataset(&s), "new", 0);
 	commit(&s, &image, check_values);
 	SUCCEEDS(h5_global_heap_each(s.m->file, s.collection, count_object, &left, &size));
 	ck_assert_uint_eq(left, 1);
@@ -666,5 +698,6 @@ START_TEST(ends_of_members)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {values, 1}, {orders, 1}, {messages, 1},
+UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {values, 1},
+		{values_of_a_group_that_is_left, 1}, {orders, 1}, {messages, 1},
 		{the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
