@@ -304,6 +304,31 @@ START_TEST(names)
 }
 END_TEST
 
+/* Long names fill large blocks of a heap that has checksums: such a block moves with each name that comes,
+ * and is there before the name. */
+START_TEST(large_blocks)
+{
+	enum { LONG = 1000, COMMITS = 8, TOGETHER = 6 };
+	struct crash_image image = {0};
+	char name[LONG];
+	struct scene s;
+
+	begin(&s, "new", 60);
+	memset(name, 'n', sizeof name);
+	crash_image_load(&image, s.m->scratch.path);
+	for (unsigned i = 0; i < COMMITS * TOGETHER; i++) {
+		const struct h5_link link = {.address = s.other, .name = name, .name_size = sizeof name - i};
+
+		count(&s, s.other, 1);
+		SUCCEEDS(h5_group_insert(s.m->file, s.groups[1], &link));
+		if (i % TOGETHER == TOGETHER - 1)
+			commit(&s, &image, check_names);
+	}
+	end(&s);
+	free(image.data);
+}
+END_TEST
+
 /* ---- values of attributes ---- */
 
 static void set_value(const struct scene *s, struct h5_global_heap_writer *heap, uint64_t object)
@@ -505,6 +530,64 @@ START_TEST(orders)
 }
 END_TEST
 
+static void set_number(const struct scene *s, unsigned i, unsigned size, const char *value)
+{
+	struct h5_datatype *type = h5_datatype_make_integer(size, true, H5_ORDER_LE);
+	const struct h5_dataspace space = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	char name[16];
+
+	ck_assert_ptr_nonnull(type);
+	name_attribute(i, name);
+	SUCCEEDS(h5_attribute_replace(s->m->file, s->counter, name, type, &space, value));
+	h5_datatype_free(type);
+}
+
+/* Each is as it was, or as it will be. */
+static void check_numbers(const struct scene *s, struct h5_file *file)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(file, s->counter, &ref, &object));
+	for (unsigned i = 0; i < s->attributes; i++) {
+		struct h5_attribute attribute;
+		char name[16];
+
+		name_attribute(i, name);
+		SUCCEEDS(h5_attribute_lookup(file, object, name, &attribute));
+		if (attribute.size == 1)
+			ck_assert_mem_eq(attribute.data, "1", 1);
+		else
+			ck_assert_mem_eq(attribute.data, "12345678", attribute.size);
+		h5_attribute_release(&attribute);
+	}
+	h5_file_put(file, ref);
+}
+
+/* A larger value is another object of the heap, to which the record leads that was there. */
+START_TEST(larger_numbers)
+{
+	const struct h5_new_header how = {.room = 100};
+	struct crash_image image = {0};
+	struct scene s;
+
+	begin(&s, "new", 7);
+	SUCCEEDS(h5_header_create(s.m->file, NULL, 0, &how, &s.counter));
+	insert(&s, 0, s.counter, "counter", 0);
+	for (unsigned i = 0; i < ATTRIBUTES; i++)
+		add_number(&s);
+	group_model_commit(s.m);
+	crash_image_load(&image, s.m->scratch.path);
+	for (unsigned i = 0; i < 3; i++) {
+		set_number(&s, i, 4 << i % 2, "12345678");
+		set_number(&s, 8 - i, 8, "12345678");
+		commit(&s, &image, check_numbers);
+	}
+	end(&s);
+	free(image.data);
+}
+END_TEST
+
 /* ---- messages of version 1 headers ---- */
 
 static void check_messages(const struct scene *s, struct h5_file *file)
@@ -698,6 +781,6 @@ START_TEST(ends_of_members)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {values, 1},
-		{values_of_a_group_that_is_left, 1}, {orders, 1}, {messages, 1},
+UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {large_blocks, 1}, {values, 1},
+		{values_of_a_group_that_is_left, 1}, {orders, 1}, {larger_numbers, 1}, {messages, 1},
 		{the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
