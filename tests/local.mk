@@ -71,6 +71,7 @@ UNIT_TESTS = \
 	tests/unit/check_index_damage_write \
 	tests/unit/check_index_read_faults \
 	tests/unit/check_index_formats \
+	tests/unit/check_index_order \
 	tests/unit/check_intake \
 	tests/unit/check_invalidate \
 	tests/unit/check_journal \
@@ -176,6 +177,7 @@ tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(faul
 tests_unit_check_filter_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target) $(crash_image)
 tests_unit_check_index_damage_write_SOURCES = tests/unit/check_index_damage_write.c $(index_target)
+tests_unit_check_index_order_SOURCES = tests/unit/check_index_order.c $(index_target) $(crash_image)
 tests_unit_check_index_read_faults_SOURCES = tests/unit/check_index_read_faults.c $(index_target)
 tests_unit_check_added_rows_SOURCES = tests/unit/check_added_rows.c $(scratch)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
