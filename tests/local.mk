@@ -24,6 +24,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index_cursor \
 	tests/unit/check_chunk_index_write \
 	tests/unit/check_commit_order \
+	tests/unit/check_contents_order \
 	tests/unit/check_convert \
 	tests/unit/check_credentials \
 	tests/unit/check_dataset \
@@ -186,6 +187,7 @@ tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_group_faults_SOURCES = tests/unit/check_group_faults.c $(group_model) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
 tests_unit_check_group_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_commit_order_SOURCES = tests/unit/check_commit_order.c $(group_model) $(crash_image)
+tests_unit_check_contents_order_SOURCES = tests/unit/check_contents_order.c $(removal_scene) $(crash_image)
 tests_unit_check_group_write_SOURCES = tests/unit/check_group_write.c $(group_model) $(crash_image)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

@@ -1,10 +1,12 @@
 #include "removal_scene.h"
 
+#include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/removal.h"
 #include "object/group_write.h"
 #include "object/path.h"
+#include "store/extension.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +64,34 @@ uint64_t removal_find(const struct removal_scene *s, const char *path)
 
 	SUCCEEDS(look_up(s, path, strlen(path), &address));
 	return address;
+}
+
+static int set_table(const void *arg, uint8_t *body, size_t n)
+{
+	struct h5_writer w = h5_writer_init(body, n, 8, 8);
+
+	return h5_shared_table_message_encode(&w, arg);
+}
+
+uint64_t removal_put_table_across_pages(struct removal_scene *s)
+{
+	enum { PAGE = 4096 };
+	struct h5_file *file = s->scratch.file;
+	struct h5_shared_table_message where;
+	uint8_t bytes[256];
+	uint64_t at;
+	size_t n;
+
+	SUCCEEDS(h5_extension_shared_table(file, &where));
+	n = h5_shared_table_size(where.indexes, 8);
+	SUCCEEDS(h5_file_read(file, where.address, bytes, n));
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
+	where.address = at / PAGE * PAGE + 2 * PAGE - n / 2;
+	SUCCEEDS(h5_tx_write(file, where.address, bytes, n));
+	SUCCEEDS(h5_header_update(file, h5_file_superblock(file)->extension, H5_MSG_SHARED_TABLE, set_table,
+				  &where));
+	SUCCEEDS(h5_tx_commit(file));
+	return where.address;
 }
 
 /* Removes the link of that path. */

@@ -36,6 +36,10 @@ int removal_unlink(struct removal_scene *s, const char *path);
 /* Removes an object with its only name. */
 int removal_remove(struct removal_scene *s, const char *path);
 
+/* Copies the table of shared messages, in a file without a list of objects, to where it crosses a page: so it
+ * moves if it changes. Returns its address. */
+uint64_t removal_put_table_across_pages(struct removal_scene *s);
+
 /* Extents that were visited. */
 struct removal_sum {
 	uint64_t bytes;

@@ -1,7 +1,6 @@
 /* Objects are named and removed: all space that only they use is given up, and nothing else. */
 #include "base/error.h"
 #include "base/seen.h"
-#include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/open.h"
 #include "change/transaction.h"
@@ -283,13 +282,6 @@ END_TEST
 
 /* ---- shared messages ---- */
 
-static int set_table(const void *arg, uint8_t *body, size_t n)
-{
-	struct h5_writer w = h5_writer_init(body, n, 8, 8);
-
-	return h5_shared_table_message_encode(&w, arg);
-}
-
 /* The address of the table of shared messages. *messages: how many messages its indexes have. */
 static uint64_t find_table(const struct removal_scene *s, unsigned *messages)
 {
@@ -307,30 +299,6 @@ static uint64_t find_table(const struct removal_scene *s, unsigned *messages)
 	*messages = 0;
 	for (unsigned i = 0; i < table.count; i++)
 		*messages += table.indexes[i].messages;
-	return where.address;
-}
-
-/* Copies the table to where it crosses a page: so it moves if it changes. Returns its address. */
-static uint64_t put_table_across_pages(struct removal_scene *s)
-{
-	enum { PAGE = 4096 };
-	struct h5_file *file = s->scratch.file;
-	struct h5_shared_table_message where;
-	uint8_t bytes[256];
-	uint64_t at;
-	size_t n;
-
-	SUCCEEDS(h5_extension_shared_table(file, &where));
-	n = h5_shared_table_size(where.indexes, 8);
-	SUCCEEDS(h5_file_read(file, where.address, bytes, n));
-	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
-	where.address = at / PAGE * PAGE + 2 * PAGE - n / 2;
-	SUCCEEDS(h5_tx_write(file, where.address, bytes, n));
-	SUCCEEDS(h5_header_update(file, h5_file_superblock(file)->extension, H5_MSG_SHARED_TABLE, set_table,
-				  &where));
-	SUCCEEDS(h5_tx_commit(file));
-	scratch_close(&s->scratch);
-	scratch_open(&s->scratch);
 	return where.address;
 }
 
@@ -353,7 +321,9 @@ START_TEST(a_table_of_shared_messages_moves)
 
 	scratch_init(&s.scratch, _i ? "rare_sohm_tree.h5" : "rare_sohm_list.h5");
 	scratch_open(&s.scratch);
-	at = put_table_across_pages(&s);
+	at = removal_put_table_across_pages(&s);
+	scratch_close(&s.scratch);
+	scratch_open(&s.scratch);
 	ck_assert_uint_eq(find_table(&s, &before), at);
 	do {
 		char name[24];
