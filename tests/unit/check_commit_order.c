@@ -648,6 +648,30 @@ START_TEST(messages)
 }
 END_TEST
 
+/* The messages of a dataset that gets a pipeline are laid anew, and are more than before. */
+START_TEST(definitions)
+{
+	struct h5_datatype *type = h5_datatype_make_integer(4, true, H5_ORDER_LE);
+	struct h5_new_dataset how = {.type = type,
+				     .space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {3}, .max = {3}},
+				     .layout = H5_LAYOUT_CHUNKED,
+				     .chunk = {3}};
+	struct crash_image image = {0};
+	struct scene s;
+
+	begin(&s, "old", 7);
+	s.counter = s.m->targets[0];
+	crash_image_load(&image, s.m->scratch.path);
+	ck_assert_ptr_nonnull(type);
+	SUCCEEDS(h5_filter_list_parse("deflate(1)", 10, &how.filters));
+	SUCCEEDS(h5_dataset_define(s.m->file, s.counter, &how));
+	commit(&s, &image, check_messages);
+	h5_datatype_free(type);
+	end(&s);
+	free(image.data);
+}
+END_TEST
+
 /* ---- the superblock and its extension ---- */
 
 /* The number of the last write that touches the bytes. */
@@ -783,4 +807,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {large_blocks, 1}, {values, 1},
 		{values_of_a_group_that_is_left, 1}, {orders, 1}, {larger_numbers, 1}, {messages, 1},
-		{the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
+		{definitions, 1}, {the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
