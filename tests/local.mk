@@ -62,6 +62,7 @@ UNIT_TESTS = \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_header_limits \
+	tests/unit/check_header_order \
 	tests/unit/check_header_place \
 	tests/unit/check_heap \
 	tests/unit/check_heap_formats \
@@ -188,6 +189,7 @@ tests_unit_check_group_faults_SOURCES = tests/unit/check_group_faults.c $(group_
 tests_unit_check_group_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_commit_order_SOURCES = tests/unit/check_commit_order.c $(group_model) $(crash_image)
 tests_unit_check_contents_order_SOURCES = tests/unit/check_contents_order.c $(removal_scene) $(crash_image)
+tests_unit_check_header_order_SOURCES = tests/unit/check_header_order.c $(scratch) $(crash_image)
 tests_unit_check_group_write_SOURCES = tests/unit/check_group_write.c $(group_model) $(crash_image)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

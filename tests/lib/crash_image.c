@@ -1,6 +1,8 @@
 #include "crash_image.h"
 
+#include "base/error.h"
 #include "crash_workloads.h"
+#include "store/file_set.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,6 +92,29 @@ void crash_image_load(struct crash_image *image, const char *path)
 	crash_image_resize(image, size < 0 ? 0 : (size_t)size);
 	if (fd < 0 || pread(fd, image->data, image->size, 0) != (ssize_t)image->size || close(fd))
 		CRASH_FAILED("%s cannot be read", path);
+}
+
+unsigned crash_image_look(struct crash_image *image, struct fault_io *record,
+			  void (*look)(const void *arg, struct h5_file *file), const void *arg)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
+	unsigned states = 0;
+
+	for (size_t i = 0; i < record->count; i++) {
+		struct h5_file_set *set;
+
+		if (record->events[i].file)
+			continue;
+		crash_image_apply(image, &record->events[i], record->events[i].size);
+		if (h5_file_set_open_memory(image->data, image->size, &options, &set))
+			CRASH_FAILED("%s", h5_error_last()->text);
+		look(arg, h5_file_set_root(set));
+		h5_file_set_close(set);
+		states++;
+	}
+	fault_io_release(record);
+	*record = (struct fault_io){0};
+	return states;
 }
 
 /* An h5_io over it, for recovery. */

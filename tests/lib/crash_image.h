@@ -3,6 +3,7 @@
 #define H5_TESTS_CRASH_IMAGE_H
 
 #include "fault_io.h"
+#include "store/file.h"
 
 /* All zero: empty. */
 struct crash_image {
@@ -23,6 +24,10 @@ void crash_image_load(struct crash_image *image, const char *path);
  * the size, and in the end. Returns how many. */
 unsigned crash_image_save_states(struct crash_image *image, const struct fault_io *record,
 				 const char *prefix);
+/* Does all that was recorded of the file itself. After each of it looks at what another program would see.
+ * Returns how many, and empties the record. */
+unsigned crash_image_look(struct crash_image *image, struct fault_io *record,
+			  void (*look)(const void *arg, struct h5_file *file), const void *arg);
 /* An h5_io over it, which borrows it. */
 struct h5_io *crash_image_open(struct crash_image *image);
 

@@ -35,7 +35,7 @@ struct scene {
 	uint64_t collection; /* of the global heap, with the values of attributes */
 };
 
-typedef void check_state(const struct scene *s, struct h5_file *file);
+typedef void check_state(const void *scene, struct h5_file *file);
 
 /* ---- changes ---- */
 
@@ -134,27 +134,9 @@ static void end(struct scene *s)
 /* Looks at what a kill leaves, from the last commit on. */
 static void commit(struct scene *s, struct crash_image *image, check_state *check)
 {
-	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
-	unsigned states = 0;
-
 	s->record.record = true;
 	group_model_commit(s->m);
-	s->record.record = false;
-	for (size_t i = 0; i < s->record.count; i++) {
-		const struct fault_event *event = &s->record.events[i];
-		struct h5_file_set *set;
-
-		if (event->file)
-			continue;
-		crash_image_apply(image, event, event->size);
-		SUCCEEDS(h5_file_set_open_memory(image->data, image->size, &options, &set));
-		check(s, h5_file_set_root(set));
-		h5_file_set_close(set);
-		states++;
-	}
-	ck_assert_uint_gt(states, 2);
-	fault_io_release(&s->record);
-	s->record = (struct fault_io){0};
+	ck_assert_uint_gt(crash_image_look(image, &s->record, check, s), 2);
 }
 
 /* ---- names ---- */
@@ -181,8 +163,9 @@ static unsigned names_in(struct h5_file *file, uint64_t address, uint64_t target
 }
 
 /* An object counts all of its names. */
-static void check_names(const struct scene *s, struct h5_file *file)
+static void check_names(const void *scene, struct h5_file *file)
 {
+	const struct scene *s = scene;
 	const uint64_t objects[] = {s->dataset, s->other};
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -369,8 +352,9 @@ static bool find_value(struct h5_file *file, uint64_t object, uint64_t *address,
 	return true;
 }
 
-static void check_values(const struct scene *s, struct h5_file *file)
+static void check_values(const void *scene, struct h5_file *file)
 {
+	const struct scene *s = scene;
 	const uint64_t objects[] = {s->dataset, s->other, s->groups[1]};
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -488,8 +472,9 @@ static void add_number(struct scene *s)
 }
 
 /* The next attribute will have another order than all that are there. */
-static void check_orders(const struct scene *s, struct h5_file *file)
+static void check_orders(const void *scene, struct h5_file *file)
 {
+	const struct scene *s = scene;
 	struct h5_named_storage storage;
 	const struct h5_object *object;
 	struct h5_named_entry entry;
@@ -543,8 +528,9 @@ static void set_number(const struct scene *s, unsigned i, unsigned size, const c
 }
 
 /* Each is as it was, or as it will be. */
-static void check_numbers(const struct scene *s, struct h5_file *file)
+static void check_numbers(const void *scene, struct h5_file *file)
 {
+	const struct scene *s = scene;
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 
@@ -590,8 +576,9 @@ END_TEST
 
 /* ---- messages of version 1 headers ---- */
 
-static void check_messages(const struct scene *s, struct h5_file *file)
+static void check_messages(const void *scene, struct h5_file *file)
 {
+	const struct scene *s = scene;
 	struct h5_header header;
 	unsigned found = 0;
 

@@ -13,36 +13,16 @@
 #include "object/path.h"
 #include "object/shared_table.h"
 #include "removal_scene.h"
-#include "store/file_open.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Looks at what another program would see after each write of the commit. */
-typedef void check_state(const void *arg, struct h5_file *file);
-
-static void commit(struct scratch *s, struct fault_io *record, struct crash_image *image, check_state *check,
-		   const void *arg)
+static void commit(struct scratch *s, struct fault_io *record, struct crash_image *image,
+		   void (*check)(const void *arg, struct h5_file *file), const void *arg)
 {
-	const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
-	unsigned states = 0;
-
 	record->record = true;
 	SUCCEEDS(h5_tx_commit(s->file));
-	for (size_t i = 0; i < record->count; i++) {
-		struct h5_file_set *set;
-
-		if (record->events[i].file)
-			continue;
-		crash_image_apply(image, &record->events[i], record->events[i].size);
-		SUCCEEDS(h5_file_set_open_memory(image->data, image->size, &options, &set));
-		check(arg, h5_file_set_root(set));
-		h5_file_set_close(set);
-		states++;
-	}
-	ck_assert_uint_gt(states, 2);
-	fault_io_release(record);
-	*record = (struct fault_io){0};
+	ck_assert_uint_gt(crash_image_look(image, record, check, arg), 2);
 }
 
 /* ---- elements of variable length ---- */

@@ -1,0 +1,192 @@
+/* What a kill leaves of object headers whose messages move, or are marked, when they change: cells of a
+ * commit that come with others, or in their place. */
+#include "base/lookup3.h"
+#include "change/object_header_create.h"
+#include "change/object_header_edit.h"
+#include "crash_image.h"
+#include "format/dataspace.h"
+#include "object/group_write.h"
+#include "object/path.h"
+#include "scratch.h"
+
+#include <string.h>
+
+struct scene {
+	struct scratch scratch;
+	struct fault_io record;
+	struct crash_image image;
+	uint64_t header;
+	uint64_t index; /* a byte that stands for a part of an index */
+};
+
+static void begin(struct scene *s)
+{
+	*s = (struct scene){.header = H5_UNDEF};
+	scratch_init(&s->scratch, "header_create-latest.h5");
+	scratch_wrap(&s->scratch, &s->record);
+	scratch_open(&s->scratch);
+}
+
+static void end(struct scene *s)
+{
+	scratch_release(&s->scratch);
+	fault_io_release(&s->record);
+	free(s->image.data);
+}
+
+static void commit(struct scene *s, void (*check)(const void *scene, struct h5_file *file))
+{
+	s->record.record = true;
+	SUCCEEDS(h5_tx_commit(s->scratch.file));
+	ck_assert_uint_gt(crash_image_look(&s->image, &s->record, check, s), 2);
+}
+
+/* ---- a chunk across the edge of a page ---- */
+
+enum { PAGE = 4096, UNKNOWN = 0x30, BEFORE_EDGE = 30, FILLER = 40, ROWS = 7 };
+
+static size_t add_message(uint8_t *bytes, size_t at, unsigned type, unsigned flags, const void *body,
+			  size_t n)
+{
+	bytes[at] = (uint8_t)type;
+	h5_uint_to(bytes + at + 1, n, 2);
+	bytes[at + 3] = (uint8_t)flags;
+	memcpy(bytes + at + 4, body, n);
+	return at + 4 + n;
+}
+
+static size_t seal(uint8_t *bytes, size_t n)
+{
+	h5_uint_to(bytes + n, h5_lookup3(bytes, n, 0), 4);
+	return n + 4;
+}
+
+/* A header by hand, whose other chunk crosses a page: a cell can change the dataspace, which is the last
+ * message in it, but not the first one, of that type. */
+static void put_header(struct scene *s, unsigned type, unsigned flags)
+{
+	const uint8_t space[12] = {2, 1, 0, 1, ROWS}, count[5] = {0, 1}, text[FILLER] = "filler";
+	uint8_t bytes[2 * PAGE] = {0}, *chunk = bytes + PAGE - BEFORE_EDGE, link[16];
+	struct h5_file *file = s->scratch.file;
+	uint64_t at, page;
+	size_t n = 4;
+
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 4 * PAGE, &at));
+	page = at / PAGE * PAGE + PAGE;
+	memcpy(chunk, "OCHK", 4);
+	n = add_message(chunk, n, type, flags, count, sizeof count);
+	n = add_message(chunk, n, H5_MSG_COMMENT, 0, text, sizeof text);
+	n = seal(chunk, add_message(chunk, n, H5_MSG_DATASPACE, 0, space, sizeof space));
+	h5_uint_to(link, page + PAGE - BEFORE_EDGE, 8);
+	h5_uint_to(link + 8, n, 8);
+	memcpy(bytes, "OHDR\2", 6);
+	n = add_message(bytes, 7, H5_MSG_CONTINUATION, 0, link, sizeof link);
+	bytes[6] = (uint8_t)(n - 7);
+	seal(bytes, n);
+	SUCCEEDS(h5_tx_write(file, page, bytes, sizeof bytes));
+	s->header = page;
+	s->index = page + 2 * PAGE;
+	SUCCEEDS(h5_tx_write(file, s->index, "0", 1));
+	SUCCEEDS(h5_tx_commit(file));
+}
+
+static int add_row(const void *file, uint8_t *body, size_t n)
+{
+	const uint8_t lengths = h5_file_superblock(file)->size_of_lengths;
+	struct h5_reader r = h5_file_reader(file, body, n, H5_UNDEF);
+	struct h5_dataspace space;
+	int rc = h5_dataspace_decode(&r, &space);
+
+	space.dims[0]++;
+	return rc ? rc : h5_dataspace_update(body, n, lengths, &space);
+}
+
+/* The index is there before the rows are. */
+static void check_rows(const void *scene, struct h5_file *file)
+{
+	const struct scene *s = scene;
+	const struct h5_message *message;
+	struct h5_header header;
+	uint8_t index;
+
+	SUCCEEDS(h5_header_load(file, s->header, &header));
+	message = h5_header_find(&header, H5_MSG_DATASPACE);
+	ck_assert_ptr_nonnull(message);
+	SUCCEEDS(h5_file_read(file, s->index, &index, 1));
+	ck_assert(message->data[4] == ROWS || (message->data[4] == ROWS + 1 && index == '1'));
+	h5_header_release(&header);
+}
+
+/* The first message cannot change where it is, so the chunk moves, with the dataspace in it. */
+START_TEST(dataspaces_that_move)
+{
+	struct scene s;
+
+	begin(&s);
+	put_header(&s, _i ? H5_MSG_REFERENCE_COUNT : UNKNOWN, _i ? 0 : H5_MSG_FLAG_MARK_UNKNOWN);
+	crash_image_load(&s.image, s.scratch.path);
+	SUCCEEDS(h5_tx_patch(s.scratch.file, s.index, "1", 1, H5_STAGE_INDEX));
+	SUCCEEDS(h5_header_update(s.scratch.file, s.header, H5_MSG_DATASPACE, add_row, s.scratch.file));
+	if (_i)
+		SUCCEEDS(h5_header_set_references(s.scratch.file, s.header, 2));
+	commit(&s, check_rows);
+	end(&s);
+}
+END_TEST
+
+/* ---- marks ---- */
+
+static void insert(struct scene *s, const char *name)
+{
+	const struct h5_link link = {.address = s->header, .name = name, .name_size = strlen(name)};
+
+	SUCCEEDS(h5_group_insert(s->scratch.file, h5_file_superblock(s->scratch.file)->root, &link));
+}
+
+static void check_count(const void *scene, struct h5_file *file)
+{
+	const struct scene *s = scene;
+	struct h5_file *found;
+	uint64_t address;
+	int rc = h5_path_find(file, h5_file_superblock(file)->root, "second", 6, &found, &address);
+
+	ck_assert(!rc || rc == -ENOENT);
+	ck_assert_uint_ge(scratch_references(file, s->header), rc ? 1 : 2);
+}
+
+static bool is_to_mark(const struct scene *s)
+{
+	struct h5_header header;
+	bool marks;
+
+	SUCCEEDS(h5_header_load(s->scratch.file, s->header, &header));
+	marks = header.is_to_mark;
+	h5_header_release(&header);
+	return marks;
+}
+
+/* The mark is in one cell with the count, which rises before the name comes. */
+START_TEST(marks)
+{
+	const struct h5_new_message unknown = {.type = (enum h5_message_type)UNKNOWN,
+					       .flags = H5_MSG_FLAG_MARK_UNKNOWN,
+					       .body = (const uint8_t *)"unknown",
+					       .size = 8};
+	const struct h5_new_header how = {.room = 100};
+	struct scene s;
+
+	begin(&s);
+	SUCCEEDS(h5_header_create(s.scratch.file, &unknown, 1, &how, &s.header));
+	insert(&s, "first");
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	crash_image_load(&s.image, s.scratch.path);
+	ck_assert(is_to_mark(&s));
+	SUCCEEDS(h5_header_set_references(s.scratch.file, s.header, 2));
+	insert(&s, "second");
+	commit(&s, check_count);
+	ck_assert(!is_to_mark(&s));
+	end(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("order of headers", {dataspaces_that_move, 2}, {marks, 1})
