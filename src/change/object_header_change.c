@@ -373,11 +373,19 @@ static int put_link(struct h5_header_change *change, const struct h5_continuatio
 	return rc ? rc : put_block(change, &link, 1, block);
 }
 
+void h5_header_delay(struct h5_header_change *change, uint64_t address, uint64_t n)
+{
+	const unsigned latest = h5_tx_latest_stage(change->file, address, n);
+
+	change->stage = latest > change->stage ? latest : change->stage;
+}
+
 /* Messages in new space. */
 struct moved {
 	struct h5_continuation block;
 	struct h5_continuation between; /* size 0: none; else it leads to the block */
 	unsigned messages;		/* of the header, before */
+	unsigned stage;			/* of the change, before */
 };
 
 /* Puts the items [first, last), changed, into a new block. If that is larger than a page, and what leads to
@@ -390,10 +398,11 @@ static int put_items(struct h5_header_change *change, const struct row *row, siz
 	size_t n;
 	int rc;
 
-	*moved = (struct moved){.messages = change->messages};
+	*moved = (struct moved){.messages = change->messages, .stage = change->stage};
 	list = gather(change, row, first, last, &n);
 	if (!list)
 		return no_memory(change);
+	h5_header_delay(change, row->chunk->address + at(row, first), at(row, last) - at(row, first));
 	rc = put_block(change, list, n, &moved->block);
 	free(list);
 	if (!rc && any && moved->block.size > H5_CELL)
@@ -412,6 +421,7 @@ static void take_back(struct h5_header_change *change, const struct moved *moved
 	if (moved->between.size)
 		h5_tx_free(change->file, moved->between.address, moved->between.size);
 	change->messages = moved->messages;
+	change->stage = moved->stage;
 }
 
 /* Moves the items [first, last), changed, to a new block. */

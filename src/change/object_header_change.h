@@ -25,4 +25,8 @@ int h5_header_realize(struct h5_header_change *change);
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
 			uint8_t *bytes, bool any);
 
+/* Messages among the n bytes move to new space. So what has changed in them shows with the cell that leads
+ * there, which is made at the latest of their stages. */
+void h5_header_delay(struct h5_header_change *change, uint64_t address, uint64_t n);
+
 #endif

@@ -148,6 +148,8 @@ static int rewrite(struct rewriting *w)
 	size_t first = share_out(w);
 	int rc = put_blocks(w);
 
+	for (unsigned i = 0; i < header->chunk_count; i++)
+		h5_header_delay(&w->change, header->chunks[i].address, header->chunks[i].size);
 	if (!rc)
 		rc = put_first(w, first);
 	for (unsigned i = 1; i < header->chunk_count && !rc; i++)

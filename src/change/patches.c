@@ -299,3 +299,16 @@ bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t
 			return true;
 	return false;
 }
+
+unsigned h5_tx_latest_stage(const struct h5_file *file, uint64_t address, uint64_t n)
+{
+	const struct h5_tx *tx = h5_tx_find(file);
+	uint64_t offset = tx->space.base + address;
+	size_t i = h5_patches_find(&tx->overlay.patches, offset);
+	unsigned latest = 0;
+
+	for (; i < h5_tx_patch_count(tx) && h5_tx_patch_at(tx, i)->over.offset < offset + n; i++)
+		if (h5_tx_patch_at(tx, i)->stage > latest)
+			latest = h5_tx_patch_at(tx, i)->stage;
+	return latest;
+}
