@@ -123,6 +123,19 @@ static int count_messages(const struct h5_header_change *change)
 	return h5_tx_patch(change->file, header->chunks->address + 2, field, sizeof field, H5_STAGE_MESSAGES);
 }
 
+int h5_header_delay_links(struct h5_file *file, const struct h5_header *header, uint64_t address,
+			  unsigned stage)
+{
+	int rc = 0;
+
+	if (!h5_tx_is_new(file, address))
+		return 0;
+	for (unsigned i = 0; i < header->chunk_count && !rc; i++)
+		if (!h5_tx_is_new(file, header->chunks[i].address))
+			rc = h5_tx_delay(file, header->chunks[i].address, header->chunks[i].size, stage);
+	return rc;
+}
+
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
 			uint8_t *bytes, bool any)
 {
@@ -142,6 +155,8 @@ int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_h
 	rc = count_messages(change);
 	if (!rc)
 		rc = h5_tx_patch(change->file, chunk->address + from, bytes + from, to - from, change->stage);
+	if (!rc)
+		rc = h5_header_delay_links(change->file, &change->header, chunk->address, change->stage);
 	return rc ? rc : 1;
 }
 

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/object_header_change.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 
@@ -75,6 +76,8 @@ static int patch(struct h5_file *file, uint64_t address, const struct h5_header 
 	if (!rc)
 		rc = header->prefix.version == 1 ? patch_pages(file, message, body, stage)
 						 : patch_cell(file, header, message, body, stage);
+	if (!rc)
+		rc = h5_header_delay_links(file, header, message->address, stage);
 	if (!rc && header->is_to_mark)
 		rc = h5_header_mark_unknown(file, address);
 	h5_tx_forget(file, address);

@@ -188,17 +188,37 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 	return 0;
 }
 
+static int delay(struct h5_tx *tx, size_t i, unsigned stage)
+{
+	int rc = make_own(tx, i);
+
+	if (!rc)
+		h5_tx_patch_at(tx, i)->stage = stage;
+	return rc;
+}
+
 int h5_tx_delay_patches(struct h5_tx *tx, uint64_t group)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
-		if (h5_tx_patch_at(tx, i)->object != group || !is_early(h5_tx_patch_at(tx, i)->stage))
-			continue;
-		rc = make_own(tx, i);
-		if (!rc)
-			h5_tx_patch_at(tx, i)->stage = H5_STAGE_UNNAME;
-	}
+	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++)
+		if (h5_tx_patch_at(tx, i)->object == group && is_early(h5_tx_patch_at(tx, i)->stage))
+			rc = delay(tx, i, H5_STAGE_UNNAME);
+	return rc;
+}
+
+int h5_tx_delay(struct h5_file *file, uint64_t address, uint64_t n, unsigned stage)
+{
+	struct h5_tx *tx = h5_tx_find(file);
+	uint64_t offset = tx->space.base + address;
+	size_t i = h5_patches_find(&tx->overlay.patches, offset);
+	int rc = 0;
+
+	if (tx->unit.latest && stage > tx->unit.latest)
+		stage = tx->unit.latest;
+	for (; i < h5_tx_patch_count(tx) && h5_tx_patch_at(tx, i)->over.offset < offset + n && !rc; i++)
+		if (h5_tx_patch_at(tx, i)->stage < stage)
+			rc = delay(tx, i, stage);
 	return rc;
 }
 
