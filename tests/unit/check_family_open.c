@@ -3,6 +3,7 @@
 #include "scratch.h"
 #include "store/members.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
@@ -178,7 +179,7 @@ END_TEST
 
 START_TEST(families_that_are_refused)
 {
-	char path[200];
+	char path[200], longest[NAME_MAX + 2] = "";
 	int fd;
 
 	ck_assert_int_eq(unlinkat(scene.folder.fd, "f1", 0), 0);
@@ -200,6 +201,10 @@ START_TEST(families_that_are_refused)
 	refuses(-EWOULDBLOCK, NULL);
 	close(fd);
 	scene.members.path = "f1";
+	refuses(-ENOTSUP, "no number 0");
+	/* As an object store may have them. */
+	memset(longest, '0', NAME_MAX + 1);
+	scene.members.path = longest;
 	refuses(-ENOTSUP, "no number 0");
 	scene.members.path = "f0";
 	scene.members.end = (uint64_t)H5_MEMBERS_MAX * SIZE + 1;
@@ -662,6 +667,46 @@ START_TEST(a_member_that_cannot_be_made)
 }
 END_TEST
 
+static int rights_error, sync_error; /* 0: they succeed */
+
+int __real_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode)
+{
+	errno = rights_error;
+	return rights_error ? -1 : __real_fchmod(fd, mode);
+}
+
+int __real_h5_named_sync_folder(int fd);
+int __wrap_h5_named_sync_folder(int fd);
+int __wrap_h5_named_sync_folder(int fd)
+{
+	return sync_error ? -sync_error : __real_h5_named_sync_folder(fd);
+}
+
+/* Nothing is left of it, and it is tried again. */
+START_TEST(a_member_that_is_not_certain)
+{
+	unsigned descriptors;
+
+	opens();
+	descriptors = unit_descriptors();
+	rights_error = EPERM;
+	ck_assert_int_eq(h5_io_write(scene.io, 3 * SIZE, "z", 1), -EPERM);
+	ck_assert_str_eq(h5_error_last()->text, "f3, the next member: Operation not permitted");
+	rights_error = 0;
+	sync_error = EIO;
+	ck_assert_int_eq(h5_io_write(scene.io, 3 * SIZE, "z", 1), -EIO);
+	ck_assert_str_eq(h5_error_last()->text, "f3, the next member: Input/output error");
+	sync_error = 0;
+	ck_assert_int_eq(size_of("f3"), -1);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	SUCCEEDS(h5_io_write(scene.io, 3 * SIZE, "z", 1));
+	h5_io_close(scene.io);
+	ck_assert_int_eq(size_of("f3"), 1);
+}
+END_TEST
+
 /* Opens the family again and again, so that each allocation fails once. */
 static void fail_each(void)
 {
@@ -701,6 +746,6 @@ END_TEST
 
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
-		 numbers_in_names, a_family_below, perhaps_a_family, guarded_families, names_of_multi_members,
-		 the_longest_name_of_a_multi_member, addresses_of_multi_members,
-		 multi_members_that_are_written, no_memory_to_read, no_memory)
+		 a_member_that_is_not_certain, numbers_in_names, a_family_below, perhaps_a_family,
+		 guarded_families, names_of_multi_members, the_longest_name_of_a_multi_member,
+		 addresses_of_multi_members, multi_members_that_are_written, no_memory_to_read, no_memory)
