@@ -138,7 +138,7 @@ static uint64_t chunk_for(uint64_t size)
 int h5_plain_grow(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t size)
 {
 	const uint64_t wanted = chunk_for(size);
-	uint64_t now, chunk;
+	uint64_t now = 0, chunk = 0;
 
 	if (!measure(vfs, writer, &now, &chunk) || size / CHUNKS_MANY <= chunk || wanted <= chunk ||
 	    now > MOVED_MAX)
