@@ -565,7 +565,7 @@ START_TEST(larger_numbers)
 	group_model_commit(s.m);
 	crash_image_load(&image, s.m->scratch.path);
 	for (unsigned i = 0; i < 3; i++) {
-		set_number(&s, i, 4 << i % 2, "12345678");
+		set_number(&s, i, 4u << i % 2, "12345678");
 		set_number(&s, 8 - i, 8, "12345678");
 		commit(&s, &image, check_numbers);
 	}
