@@ -248,7 +248,7 @@ tree_scene = tests/lib/tree_scene.c tests/lib/tree_scene.h tests/lib/fault_call.
 tests_unit_check_tree_entries_SOURCES = tests/unit/check_tree_entries.c $(tree_scene)
 tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags)
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene)
-tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=pthread_cond_broadcast
+tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=h5_vfs_refresh,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
@@ -333,6 +333,7 @@ tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--w
 tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_builder.h $(scratch)
+tests_unit_check_file_set_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_io_open_fd
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

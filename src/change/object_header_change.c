@@ -123,17 +123,18 @@ static int count_messages(const struct h5_header_change *change)
 	return h5_tx_patch(change->file, header->chunks->address + 2, field, sizeof field, H5_STAGE_MESSAGES);
 }
 
-int h5_header_delay_links(struct h5_file *file, const struct h5_header *header, uint64_t address,
-			  unsigned stage)
+int h5_header_delay_link(struct h5_file *file, const struct h5_header *header, uint64_t address,
+			 unsigned stage)
 {
-	int rc = 0;
+	const struct h5_message *link = NULL;
 
-	if (!h5_tx_is_new(file, address))
-		return 0;
-	for (unsigned i = 0; i < header->chunk_count && !rc; i++)
-		if (!h5_tx_is_new(file, header->chunks[i].address))
-			rc = h5_tx_delay(file, header->chunks[i].address, header->chunks[i].size, stage);
-	return rc;
+	while (h5_tx_is_new(file, address)) {
+		link = &h5_header_chunk_at(header, address)->link;
+		if (!link->data)
+			return 0;
+		address = link->address;
+	}
+	return link ? h5_tx_delay(file, address, link->size, stage) : 0;
 }
 
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
@@ -156,7 +157,7 @@ int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_h
 	if (!rc)
 		rc = h5_tx_patch(change->file, chunk->address + from, bytes + from, to - from, change->stage);
 	if (!rc)
-		rc = h5_header_delay_links(change->file, &change->header, chunk->address, change->stage);
+		rc = h5_header_delay_link(change->file, &change->header, chunk->address, change->stage);
 	return rc ? rc : 1;
 }
 
@@ -516,24 +517,11 @@ static int into_new_block(struct h5_header_change *change, const struct row *row
 
 /* ---- by moving a block ---- */
 
-/* The chunk in which the message is. */
-static const struct h5_header_chunk *chunk_of(const struct h5_header_change *change,
-					      const struct h5_message *message)
-{
-	const struct h5_header_chunk *chunk = change->header.chunks,
-				     *end = chunk + change->header.chunk_count;
-
-	while (chunk < end &&
-	       (message->address < chunk->address || message->address - chunk->address >= chunk->size))
-		chunk++;
-	return chunk < end ? chunk : NULL;
-}
-
 /* Changes the body of the continuation message that leads to the chunk. */
 static int switch_link(struct h5_header_change *change, const struct h5_header_chunk *chunk,
 		       const struct h5_continuation *block, bool any)
 {
-	const struct h5_header_chunk *parent = chunk_of(change, &chunk->link);
+	const struct h5_header_chunk *parent = h5_header_chunk_at(&change->header, chunk->link.address);
 	size_t n = (size_t)parent->size;
 	uint8_t *bytes = malloc(n + H5_HEADER_LINK_MAX);
 	int rc;
@@ -557,7 +545,7 @@ static int move_chunk(struct h5_header_change *change, const struct row *row, bo
 
 	if (!chunk->link.data)
 		return 0;
-	parent = chunk_of(change, &chunk->link);
+	parent = h5_header_chunk_at(&change->header, chunk->link.address);
 	if (!any && !is_safe(change, parent, (size_t)(chunk->link.address - parent->address),
 			     h5_header_link_size(change->file)))
 		return 0;

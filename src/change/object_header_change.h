@@ -25,10 +25,10 @@ int h5_header_realize(struct h5_header_change *change);
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
 			uint8_t *bytes, bool any);
 
-/* Something has changed at the address in one of the chunks, at that stage. If the chunk is in new space,
- * that shows with the cells of the header that lead there, so these wait until then. -ENOMEM. */
-int h5_header_delay_links(struct h5_file *file, const struct h5_header *header, uint64_t address,
-			  unsigned stage);
+/* Something changes at the address in one of the chunks, at that stage. If the chunk is in new space, that
+ * shows with the continuation message on the way to it that is not, so that waits until then. -ENOMEM. */
+int h5_header_delay_link(struct h5_file *file, const struct h5_header *header, uint64_t address,
+			 unsigned stage);
 
 /* Messages among the n bytes move to new space. So what has changed in them shows with the cell that leads
  * there, which is made at the latest of their stages. */

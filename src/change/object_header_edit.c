@@ -7,7 +7,6 @@
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,22 +29,11 @@ static int patch_pages(struct h5_file *file, const struct h5_message *message, c
 	return 0;
 }
 
-/* The chunk of version 2 that the message is in. */
-static struct h5_header_chunk *chunk_of(const struct h5_header *header, const struct h5_message *message)
-{
-	struct h5_header_chunk *chunk = header->chunks;
-
-	while (message->address < chunk->address || message->address - chunk->address >= chunk->size)
-		chunk++;
-	assert(chunk < header->chunks + header->chunk_count);
-	return chunk;
-}
-
 /* True: all from the message to the checksum at the end of its chunk is a cell. */
 static bool is_cell(const struct h5_file *file, const struct h5_header *header,
 		    const struct h5_message *message)
 {
-	const struct h5_header_chunk *chunk = chunk_of(header, message);
+	const struct h5_header_chunk *chunk = h5_header_chunk_at(header, message->address);
 	uint64_t at = message->address - chunk->address;
 
 	return h5_tx_is_safe(file, message->address, (size_t)(chunk->size - at));
@@ -55,7 +43,7 @@ static bool is_cell(const struct h5_file *file, const struct h5_header *header,
 static int patch_cell(struct h5_file *file, const struct h5_header *header, const struct h5_message *message,
 		      const uint8_t *body, unsigned stage)
 {
-	const struct h5_header_chunk *chunk = chunk_of(header, message);
+	const struct h5_header_chunk *chunk = h5_header_chunk_at(header, message->address);
 	size_t at = (size_t)(message->address - chunk->address);
 	size_t n = (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM;
 
@@ -77,7 +65,7 @@ static int patch(struct h5_file *file, uint64_t address, const struct h5_header 
 		rc = header->prefix.version == 1 ? patch_pages(file, message, body, stage)
 						 : patch_cell(file, header, message, body, stage);
 	if (!rc)
-		rc = h5_header_delay_links(file, header, message->address, stage);
+		rc = h5_header_delay_link(file, header, message->address, stage);
 	if (!rc && header->is_to_mark)
 		rc = h5_header_mark_unknown(file, address);
 	h5_tx_forget(file, address);

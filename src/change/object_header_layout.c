@@ -109,6 +109,16 @@ bool h5_header_lay(const struct h5_object_header *prefix, uint8_t *bytes, size_t
 	return !rest && !w.err;
 }
 
+struct h5_header_chunk *h5_header_chunk_at(const struct h5_header *header, uint64_t address)
+{
+	struct h5_header_chunk *chunk = header->chunks;
+
+	while (address < chunk->address || address - chunk->address >= chunk->size)
+		chunk++;
+	assert(chunk < header->chunks + header->chunk_count);
+	return chunk;
+}
+
 void h5_header_seal(uint8_t *bytes, size_t n)
 {
 	n -= H5_OBJECT_HEADER_CHECKSUM;

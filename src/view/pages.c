@@ -122,9 +122,7 @@ int h5_page_get(const struct h5_view *v, unsigned leading, struct h5_page *page)
 		page->space.dims[i] = space->dims[leading + i];
 		page->space.max[i] = space->max[leading + i];
 	}
-	if (!space->elements)
-		page->space.elements = 0;
-	else if (h5_product(page->space.dims, page->space.rank, &page->space.elements))
+	if (space->elements && h5_product(page->space.dims, page->space.rank, &page->space.elements))
 		page->first = number * page->space.elements;
 	return 0;
 }

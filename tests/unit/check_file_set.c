@@ -117,6 +117,39 @@ START_TEST(names_of_files)
 }
 END_TEST
 
+static struct h5_file_set *opens_again; /* meanwhile another thread finds the file by its other name there */
+
+int __real_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io);
+int __wrap_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io);
+int __wrap_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io)
+{
+	struct h5_file_set *set = opens_again;
+	struct h5_file *file;
+
+	opens_again = NULL;
+	if (set)
+		SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "again", &file));
+	return __real_h5_io_open_fd(fd, lock, writable, io);
+}
+
+START_TEST(a_file_that_two_open_at_once)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *root = h5_file_set_root(set), *a, *b;
+	unsigned descriptors = unit_descriptors();
+
+	make_file("a");
+	make_link("a", "again");
+	opens_again = set;
+	SUCCEEDS(h5_file_set_find(set, root, "a", &a));
+	ck_assert_ptr_null(opens_again);
+	SUCCEEDS(h5_file_set_find(set, root, "again", &b));
+	ck_assert_ptr_eq(a, b);
+	ck_assert_uint_eq(unit_descriptors(), descriptors + 1);
+	h5_file_set_close(set);
+}
+END_TEST
+
 START_TEST(names_of_no_file)
 {
 	struct h5_file_set *set = open_set(false);
@@ -517,5 +550,5 @@ START_TEST(changes_of_others)
 }
 END_TEST
 
-UNIT_MAIN("file_set", names_of_files, names_of_no_file, many_files, raw_files, revisions_of_a_file,
-	  many_revisions, a_file_in_subfiles, an_old_family, work, changes_of_others)
+UNIT_MAIN("file_set", names_of_files, a_file_that_two_open_at_once, names_of_no_file, many_files, raw_files,
+	  revisions_of_a_file, many_revisions, a_file_in_subfiles, an_old_family, work, changes_of_others)

@@ -191,6 +191,30 @@ START_TEST(files_that_requests_use)
 }
 END_TEST
 
+static const struct h5_vfs *refreshed; /* the last one */
+
+void __real_h5_vfs_refresh(struct h5_vfs *vfs);
+void __wrap_h5_vfs_refresh(struct h5_vfs *vfs);
+void __wrap_h5_vfs_refresh(struct h5_vfs *vfs)
+{
+	refreshed = vfs;
+	__real_h5_vfs_refresh(vfs);
+}
+
+/* Each request learns what another program has changed in the file. */
+START_TEST(files_that_others_change)
+{
+	struct h5_tree_node *nodes[FILES];
+
+	folder_find_files(nodes);
+	for (unsigned i = 0; i < 4; i++) {
+		SUCCEEDS(folder_use(nodes[i % 2]));
+		ck_assert_ptr_eq(refreshed, nodes[i % 2]->file->vfs);
+	}
+	folder_forget_files(nodes);
+}
+END_TEST
+
 /* The name has led to another file when it was opened. */
 static struct {
 	bool device, inode; /* that is another one */
@@ -560,6 +584,7 @@ int main(void)
 					  {a_look_at_the_signature, 1},
 					  {as_many_files_as_may_be_open, 1},
 					  {files_that_requests_use, 1},
+					  {files_that_others_change, 1},
 					  {files_that_are_replaced_before_they_open, 1},
 					  {files_that_are_locked, 1},
 					  {waiting_threads_are_woken, 1},
