@@ -348,6 +348,52 @@ START_TEST(a_write_behind_a_gap_can_fail)
 }
 END_TEST
 
+/* The first bytes of a dataset that has no storage: if a call fails, it has none later either. */
+START_TEST(the_first_write_can_fail)
+{
+	enum { FROM = 500, N = 100 };
+	uint8_t expected[4096] = {0}, data[4096];
+	struct fault_io fault = {.error = -ENOSPC};
+	const struct kind *kind = &kinds[0];
+	uint64_t address;
+	struct scratch s;
+	unsigned long n = 1;
+	bool failed;
+
+	scratch_init(&s, _i ? "header_create-latest.h5" : "header_create-v18.h5");
+	scratch_wrap(&s, &fault);
+	scratch_open(&s);
+	address = make(&s, kind);
+	SUCCEEDS(h5_tx_commit(s.file));
+	do {
+		struct h5_dataset_writer *writer;
+		const struct h5_dataset *dataset;
+		struct h5_lru_entry *ref;
+		int rc;
+
+		SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
+		memset(data, NEW, N);
+		fault_io_arm(&fault, n++);
+		rc = h5_dataset_writer_write(writer, FROM, data, N);
+		failed = fault_io_disarm(&fault);
+		ck_assert_int_eq(rc, failed ? -ENOSPC : 0);
+		SUCCEEDS(h5_dataset_writer_settle(writer));
+		h5_dataset_writer_put(writer);
+		if (!rc)
+			memset(expected + FROM, NEW, N);
+		SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+		ck_assert_int_eq(dataset->layout.contiguous.address == H5_UNDEF, failed);
+		SUCCEEDS(h5_dataset_read(dataset, 0, data, size_of(kind)));
+		ck_assert_mem_eq(data, expected, size_of(kind));
+		h5_file_put(s.file, ref);
+	} while (failed);
+	ck_assert_uint_gt(n, 3);
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
 /* Chunks that wait in memory are not read past. */
 START_TEST(what_is_not_stored_yet_is_not_read)
 {
@@ -512,5 +558,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
-		{a_write_behind_a_gap_can_fail, 2}, {what_is_not_stored_yet_is_not_read, 2},
-		{rows_keep_their_shape, 2}, {much_is_filled, 2}, {killed_between_cells, 2})
+		{a_write_behind_a_gap_can_fail, 2}, {the_first_write_can_fail, 2},
+		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2}, {much_is_filled, 2},
+		{killed_between_cells, 2})
