@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "crash_image.h"
 #include "remote/disk_file.h"
 #include "remote/response.h"
@@ -62,6 +63,24 @@ START_TEST(changed_header_is_refused)
 		bytes[i / 8] ^= (uint8_t)(1 << i % 8);
 		ck_assert_int_eq(h5_disk_decode(bytes, &got), -EUCLEAN);
 		bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+	}
+}
+END_TEST
+
+/* The signature, the version and the size of blocks; the checksum is right. */
+START_TEST(other_files_are_refused)
+{
+	const struct h5_disk_header header = header_of(SIZE);
+	uint8_t bytes[H5_DISK_HEADER];
+	struct h5_disk_header got;
+
+	h5_disk_encode(&header, bytes);
+	for (size_t i = 0; i < 8 + 4 + 4; i++) {
+		bytes[i] ^= 1;
+		h5_uint_to(bytes + sizeof bytes - 4, h5_lookup3(bytes, sizeof bytes - 4, 0), 4);
+		ck_assert_int_eq(h5_disk_decode(bytes, &got), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text, "not a file of this cache");
+		bytes[i] ^= 1;
 	}
 }
 END_TEST
@@ -400,7 +419,7 @@ START_TEST(answers_that_may_not_be_stored)
 }
 END_TEST
 
-UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, header_that_cannot_be_is_refused,
-	  places, sums_depend_on_all, names, blocks_come_back, writes_that_fail, files_that_cannot_be_made,
-	  files_that_cannot_be_used, any_sectors_may_be_lost, identities_of_urls,
-	  answers_that_may_not_be_stored)
+UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, other_files_are_refused,
+	  header_that_cannot_be_is_refused, places, sums_depend_on_all, names, blocks_come_back,
+	  writes_that_fail, files_that_cannot_be_made, files_that_cannot_be_used, any_sectors_may_be_lost,
+	  identities_of_urls, answers_that_may_not_be_stored)
