@@ -389,7 +389,7 @@ static int put_link(struct h5_header_change *change, const struct h5_continuatio
 	return rc ? rc : put_block(change, &link, 1, block);
 }
 
-void h5_header_delay(struct h5_header_change *change, uint64_t address, uint64_t n)
+void h5_header_delay_change(struct h5_header_change *change, uint64_t address, uint64_t n)
 {
 	const unsigned latest = h5_tx_latest_stage(change->file, address, n);
 
@@ -418,7 +418,7 @@ static int put_items(struct h5_header_change *change, const struct row *row, siz
 	list = gather(change, row, first, last, &n);
 	if (!list)
 		return no_memory(change);
-	h5_header_delay(change, row->chunk->address + at(row, first), at(row, last) - at(row, first));
+	h5_header_delay_change(change, row->chunk->address + at(row, first), at(row, last) - at(row, first));
 	rc = put_block(change, list, n, &moved->block);
 	free(list);
 	if (!rc && any && moved->block.size > H5_CELL)

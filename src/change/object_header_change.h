@@ -25,13 +25,14 @@ int h5_header_realize(struct h5_header_change *change);
 int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
 			uint8_t *bytes, bool any);
 
-/* Something changes at the address in one of the chunks, at that stage. If the chunk is in new space, that
- * shows with the continuation message on the way to it that is not, so that waits until then. -ENOMEM. */
+/* The bytes at the address, in one of the chunks, have changed. If the chunk is in new space, readers find
+ * the change as soon as they find the chunk. So the continuation message that leads from the committed header
+ * to new space is written at that stage at the earliest. -ENOMEM. */
 int h5_header_delay_link(struct h5_file *file, const struct h5_header *header, uint64_t address,
 			 unsigned stage);
 
-/* Messages among the n bytes move to new space. So what has changed in them shows with the cell that leads
- * there, which is made at the latest of their stages. */
-void h5_header_delay(struct h5_header_change *change, uint64_t address, uint64_t n);
+/* Messages among the n bytes move to new space. Readers find what has changed in them as soon as they find
+ * the new space. So the change gets the latest stage of what has changed there, if its own is earlier. */
+void h5_header_delay_change(struct h5_header_change *change, uint64_t address, uint64_t n);
 
 #endif

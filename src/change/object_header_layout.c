@@ -111,12 +111,13 @@ bool h5_header_lay(const struct h5_object_header *prefix, uint8_t *bytes, size_t
 
 struct h5_header_chunk *h5_header_chunk_at(const struct h5_header *header, uint64_t address)
 {
-	struct h5_header_chunk *chunk = header->chunks;
+	for (unsigned i = 0;; i++) {
+		struct h5_header_chunk *chunk = &header->chunks[i];
 
-	while (address < chunk->address || address - chunk->address >= chunk->size)
-		chunk++;
-	assert(chunk < header->chunks + header->chunk_count);
-	return chunk;
+		assert(i < header->chunk_count);
+		if (address >= chunk->address && address - chunk->address < chunk->size)
+			return chunk;
+	}
 }
 
 void h5_header_seal(uint8_t *bytes, size_t n)

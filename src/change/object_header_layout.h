@@ -32,7 +32,7 @@ size_t h5_message_space(const struct h5_object_header *prefix, const struct h5_m
 bool h5_header_lay(const struct h5_object_header *prefix, uint8_t *bytes, size_t n,
 		   const struct h5_message *messages, size_t count, unsigned *laid);
 
-/* The chunk that the address is in. It is in one. */
+/* The chunk that has the address. There must be one. */
 struct h5_header_chunk *h5_header_chunk_at(const struct h5_header *header, uint64_t address);
 
 /* The n bytes of a version 2 chunk are complete but for the checksum at their end. */

@@ -149,7 +149,7 @@ static int rewrite(struct rewriting *w)
 	int rc = put_blocks(w);
 
 	for (unsigned i = 0; i < header->chunk_count; i++)
-		h5_header_delay(&w->change, header->chunks[i].address, header->chunks[i].size);
+		h5_header_delay_change(&w->change, header->chunks[i].address, header->chunks[i].size);
 	if (!rc)
 		rc = put_first(w, first);
 	for (unsigned i = 1; i < header->chunk_count && !rc; i++)

@@ -155,6 +155,12 @@ static bool is_early(unsigned stage)
 	return stage >= H5_STAGE_OBJECT && stage < H5_STAGE_UNNAME;
 }
 
+/* The stage, or the latest that the open unit allows. */
+static unsigned hastened(const struct h5_tx *tx, unsigned stage)
+{
+	return tx->unit.latest && stage > tx->unit.latest ? tx->unit.latest : stage;
+}
+
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
 		    bool fresh)
 {
@@ -167,8 +173,7 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 	/* If it was raw data, the next record must not hash it: its cells come after the record. */
 	if (!fresh)
 		h5_extents_drop(&tx->covered, address, n);
-	if (tx->unit.latest && stage > tx->unit.latest)
-		stage = tx->unit.latest;
+	stage = hastened(tx, stage);
 	if (is_early(stage) && h5_extents_has(&tx->left, tx->unit.object))
 		stage = H5_STAGE_UNNAME;
 	if (h5_patches_cover(patches, offset, n))
@@ -214,8 +219,7 @@ int h5_tx_delay(struct h5_file *file, uint64_t address, uint64_t n, unsigned sta
 	size_t i = h5_patches_find(&tx->overlay.patches, offset);
 	int rc = 0;
 
-	if (tx->unit.latest && stage > tx->unit.latest)
-		stage = tx->unit.latest;
+	stage = hastened(tx, stage);
 	for (; i < h5_tx_patch_count(tx) && h5_tx_patch_at(tx, i)->over.offset < offset + n && !rc; i++)
 		if (h5_tx_patch_at(tx, i)->stage < stage)
 			rc = delay(tx, i, stage);

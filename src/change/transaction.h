@@ -104,7 +104,7 @@ void h5_tx_ignore(struct h5_file *file, uint64_t address, uint64_t n);
 bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n);
 /* True: some of the bytes, which are not in new space, change with the next commit before this stage. */
 bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t n, unsigned stage);
-/* What changes in these bytes, which are not in new space, changes at this stage at the earliest: for cells
+/* Changes of the n bytes, which are not in new space, are written at that stage at the earliest: for cells
  * that lead to new space in which something has changed. -ENOMEM. */
 int h5_tx_delay(struct h5_file *file, uint64_t address, uint64_t n, unsigned stage);
 /* The latest stage at which some of the bytes change; 0: none do, or they are in new space. */

@@ -299,7 +299,7 @@ static void fill_standard_descriptors(void)
 	do
 		fd = open("/dev/null", O_RDONLY);
 	while (fd != -1 && fd <= STDERR_FILENO);
-	if (fd >= 0)
+	if (fd != -1)
 		close(fd);
 }
 
