@@ -1,6 +1,7 @@
 #include "scratch.h"
 #include "change/object_header_insert.h"
 #include "change/open.h"
+#include "format/dataspace.h"
 #include "python_runner.h"
 
 #include <fcntl.h>
@@ -244,4 +245,15 @@ uint32_t scratch_references(struct h5_file *file, uint64_t address)
 	SUCCEEDS(h5_header_references(file, &header, &count));
 	h5_header_release(&header);
 	return count;
+}
+
+int scratch_add_row(const void *file, uint8_t *body, size_t n)
+{
+	const uint8_t lengths = h5_file_superblock(file)->size_of_lengths;
+	struct h5_reader r = h5_file_reader(file, body, n, H5_UNDEF);
+	struct h5_dataspace space;
+	int rc = h5_dataspace_decode(&r, &space);
+
+	space.dims[0]++;
+	return rc ? rc : h5_dataspace_update(body, n, lengths, &space);
 }

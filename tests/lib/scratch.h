@@ -57,5 +57,7 @@ uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5
 
 /* How many hard links the object header at the address counts. */
 uint32_t scratch_references(struct h5_file *file, uint64_t header);
+/* An h5_message_update that adds a row to the dataspace; `file` is the struct h5_file. */
+int scratch_add_row(const void *file, uint8_t *body, size_t n);
 
 #endif

@@ -69,17 +69,6 @@ static void count(const struct scene *s, uint64_t address, int change)
 					  scratch_references(s->m->file, address) + (uint32_t)change));
 }
 
-static int add_row(const void *file, uint8_t *body, size_t n)
-{
-	const uint8_t lengths = h5_file_superblock(file)->size_of_lengths;
-	struct h5_reader r = h5_file_reader(file, body, n, H5_UNDEF);
-	struct h5_dataspace space;
-	int rc = h5_dataspace_decode(&r, &space);
-
-	space.dims[0]++;
-	return rc ? rc : h5_dataspace_update(body, n, lengths, &space);
-}
-
 /* ---- the files ---- */
 
 static uint64_t make_dataset(const struct scene *s)
@@ -184,7 +173,7 @@ static void link_what_grows(struct scene *s, unsigned group, unsigned i)
 	if (s->renews && !i)
 		insert_external(s, group);
 	insert(s, group, s->dataset, i % 2 ? "new" : "xd0", i);
-	SUCCEEDS(h5_header_update(s->m->file, s->dataset, H5_MSG_DATASPACE, add_row, s->m->file));
+	SUCCEEDS(h5_header_update(s->m->file, s->dataset, H5_MSG_DATASPACE, scratch_add_row, s->m->file));
 }
 
 /* Each takes a name from the group, whose cell is there then, and another one after it. */
@@ -392,14 +381,22 @@ static int count_object(void *found, const struct h5_global_heap_object *object)
 	return 0;
 }
 
+/* The collection has one value left. */
+static void check_one_value(const struct scene *s)
+{
+	unsigned left = 0;
+	uint64_t size;
+
+	SUCCEEDS(h5_global_heap_each(s->m->file, s->collection, count_object, &left, &size));
+	ck_assert_uint_eq(left, 1);
+}
+
 /* The heap changes with the first value that goes. The header that the last one goes from counts a name less,
  * in the same cell. */
 START_TEST(values)
 {
 	struct h5_global_heap_writer heap;
 	struct crash_image image = {0};
-	unsigned left = 0;
-	uint64_t size;
 	struct scene s;
 
 	begin(&s, "new", 60);
@@ -415,8 +412,7 @@ START_TEST(values)
 	remove_name(&s, 1, "xd", 0);
 	count(&s, s.dataset, -1);
 	commit(&s, &image, check_values);
-	SUCCEEDS(h5_global_heap_each(s.m->file, s.collection, count_object, &left, &size));
-	ck_assert_uint_eq(left, 1);
+	check_one_value(&s);
 	end(&s);
 	free(image.data);
 }
@@ -428,8 +424,6 @@ START_TEST(values_of_a_group_that_is_left)
 {
 	struct h5_global_heap_writer heap;
 	struct crash_image image = {0};
-	unsigned left = 0;
-	uint64_t size;
 	struct scene s;
 
 	begin(&s, "tracked", 60);
@@ -445,8 +439,7 @@ START_TEST(values_of_a_group_that_is_left)
 	SUCCEEDS(h5_unit_end(s.m->file, 0));
 	insert(&s, 1, make_dataset(&s), "new", 0);
 	commit(&s, &image, check_values);
-	SUCCEEDS(h5_global_heap_each(s.m->file, s.collection, count_object, &left, &size));
-	ck_assert_uint_eq(left, 1);
+	check_one_value(&s);
 	end(&s);
 	free(image.data);
 }

@@ -270,7 +270,8 @@ START_TEST(free_space)
 }
 END_TEST
 
-/* What is written decodes, and has just the bytes that were said. Sections of one size are a set. */
+/* The encoders write as many bytes as they said, and these decode to the same sections. Sections of one size
+ * form a set. */
 START_TEST(free_space_written)
 {
 	static const struct h5_free_section sections[] = {

@@ -92,17 +92,6 @@ static void put_header(struct scene *s, unsigned type, unsigned flags)
 	SUCCEEDS(h5_tx_commit(file));
 }
 
-static int add_row(const void *file, uint8_t *body, size_t n)
-{
-	const uint8_t lengths = h5_file_superblock(file)->size_of_lengths;
-	struct h5_reader r = h5_file_reader(file, body, n, H5_UNDEF);
-	struct h5_dataspace space;
-	int rc = h5_dataspace_decode(&r, &space);
-
-	space.dims[0]++;
-	return rc ? rc : h5_dataspace_update(body, n, lengths, &space);
-}
-
 static void check_rows(const void *scene, struct h5_file *file)
 {
 	const struct scene *s = scene;
@@ -130,13 +119,15 @@ START_TEST(changes_after_a_move)
 	put_header(&s, _i ? H5_MSG_REFERENCE_COUNT : UNKNOWN, _i ? 0 : H5_MSG_FLAG_MARK_UNKNOWN);
 	crash_image_load(&s.image, s.scratch.path);
 	s.rows = ROWS + 2;
-	SUCCEEDS(h5_header_update_at(file, s.header, H5_MSG_DATASPACE, H5_STAGE_BLOCK, add_row, file));
+	SUCCEEDS(
+		h5_header_update_at(file, s.header, H5_MSG_DATASPACE, H5_STAGE_BLOCK, scratch_add_row, file));
 	if (_i)
 		SUCCEEDS(h5_header_set_references(file, s.header, 2));
 	SUCCEEDS(h5_tx_patch(file, s.index, "1", 1, H5_STAGE_NAME));
 	h5_unit_begin(file);
 	SUCCEEDS(h5_unit_leave(file, s.header));
-	SUCCEEDS(h5_header_update_at(file, s.header, H5_MSG_DATASPACE, H5_STAGE_UNNAME, add_row, file));
+	SUCCEEDS(h5_header_update_at(file, s.header, H5_MSG_DATASPACE, H5_STAGE_UNNAME, scratch_add_row,
+				     file));
 	SUCCEEDS(h5_unit_end(file, 0));
 	commit(&s, check_rows);
 	end(&s);
@@ -191,7 +182,8 @@ START_TEST(changes_in_what_moves)
 	SUCCEEDS(h5_tx_patch(file, s.index, "1", 1, cases[k].index));
 	if (_i >= CASES)
 		SUCCEEDS(cases[k].move(file, s.header, cases[k].moves));
-	SUCCEEDS(h5_header_update_at(file, s.header, H5_MSG_DATASPACE, cases[k].space, add_row, file));
+	SUCCEEDS(
+		h5_header_update_at(file, s.header, H5_MSG_DATASPACE, cases[k].space, scratch_add_row, file));
 	if (_i < CASES)
 		SUCCEEDS(cases[k].move(file, s.header, cases[k].moves));
 	commit(&s, check_rows);

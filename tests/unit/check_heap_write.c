@@ -763,8 +763,8 @@ static void expect_statistics(struct heap *h, const struct statistics *wanted)
 		ck_assert_uint_le(heap_number(h, manager + 6), wanted->free);
 }
 
-/* A root of two rows counts the free space of all its blocks of 512 bytes, those that do not exist included.
- * Each block loses 18 bytes to its prefix. */
+/* A root with two rows has eight blocks of 512 bytes, 18 of which are the prefix. The header counts the free
+ * space of all eight, also of those that do not exist yet. */
 START_TEST(what_a_header_counts)
 {
 	enum { FIRST = 512 - 18, EIGHT = 8 * FIRST };

@@ -1,4 +1,4 @@
-/* What is logged, and where to. */
+/* The log: which lines it gets, and where they go. */
 #include "base/error.h"
 #include "fuse/log.h"
 #include "scratch.h"
@@ -134,7 +134,7 @@ START_TEST(lines_of_a_level)
 }
 END_TEST
 
-/* What is the file's fault, and refusals whose error says more. */
+/* The log gets failures that are the file's fault, and refusals whose error has a text. */
 START_TEST(failures)
 {
 	static const int about_the_file[] = {-EUCLEAN, -ENOTSUP, -EIO, -ENOMEM, -ENOSPC, -EDQUOT},
@@ -173,7 +173,7 @@ START_TEST(failures)
 }
 END_TEST
 
-/* Who writes to the system log for us escapes the text. */
+/* Another process writes to the system log for us. It gets the text as it is, and escapes it. */
 START_TEST(lines_for_another_process)
 {
 	char text[1100], message[1100];

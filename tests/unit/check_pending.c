@@ -83,6 +83,22 @@ static void check_states(struct crash_image *image, const struct fault_io *recor
 	ck_assert_uint_ge(states, STATES_LEAST);
 }
 
+/* Commits what has changed since crash_image_load(), and checks what a kill would leave of that. */
+static void commit_recorded(struct vfs_scene *scene, struct crash_image *image, struct fault_io *record,
+			    const char *left_out)
+{
+	SUCCEEDS(h5_vfs_commit(scene->vfs));
+	record->record = false;
+	check_states(image, record, left_out);
+}
+
+static void end_recorded(struct vfs_scene *scene, struct crash_image *image, struct fault_io *record)
+{
+	vfs_scene_close(scene);
+	fault_io_release(record);
+	free(image->data);
+}
+
 /* A file moves to the group of a new file, whose name the commit leaves out: at no instant has it no name. */
 START_TEST(a_name_comes_before_the_old_one_goes)
 {
@@ -113,16 +129,12 @@ START_TEST(a_name_comes_before_the_old_one_goes)
 	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
 	snprintf(left_out, sizeof left_out, "to/new %d", _i / 2);
 	SUCCEEDS(h5_vfs_create(scene.vfs, to, left_out + strlen("to/"), O_WRONLY, &new, &handle));
-	SUCCEEDS(h5_vfs_commit(scene.vfs));
-	record.record = false;
-	check_states(&image, &record, left_out);
+	commit_recorded(&scene, &image, &record, left_out);
 	h5_vfs_close_file(handle);
 	h5_vfs_forget(scene.vfs, new.node, 1);
 	h5_vfs_forget(scene.vfs, from, 1);
 	h5_vfs_forget(scene.vfs, to, 1);
-	vfs_scene_close(&scene);
-	fault_io_release(&record);
-	free(image.data);
+	end_recorded(&scene, &image, &record);
 }
 END_TEST
 
@@ -155,16 +167,12 @@ START_TEST(the_last_name_that_a_commit_knows_goes)
 	record.record = true;
 	SUCCEEDS(h5_vfs_create(scene.vfs, from, "new", O_WRONLY, &new, &handle));
 	SUCCEEDS(h5_vfs_rename(scene.vfs, from, "moved", to, "moved", 0));
-	SUCCEEDS(h5_vfs_commit(scene.vfs));
-	record.record = false;
-	check_states(&image, &record, "from/new");
+	commit_recorded(&scene, &image, &record, "from/new");
 	h5_vfs_close_file(handle);
 	h5_vfs_forget(scene.vfs, new.node, 1);
 	h5_vfs_forget(scene.vfs, from, 1);
 	h5_vfs_forget(scene.vfs, to, 1);
-	vfs_scene_close(&scene);
-	fault_io_release(&record);
-	free(image.data);
+	end_recorded(&scene, &image, &record);
 }
 END_TEST
 
@@ -226,9 +234,7 @@ START_TEST(a_count_rises_before_the_name_comes)
 	h5_vfs_forget(scene.vfs, hard.node, 1);
 	h5_vfs_forget(scene.vfs, file.node, 1);
 	h5_vfs_forget(scene.vfs, to, 1);
-	vfs_scene_close(&scene);
-	fault_io_release(&record);
-	free(image.data);
+	end_recorded(&scene, &image, &record);
 }
 END_TEST
 

@@ -477,7 +477,7 @@ START_TEST(space_goes_back_to_the_file_system)
 }
 END_TEST
 
-/* What was never committed goes without a change of the superblock, which does not know of it. */
+/* The file gives up space that no commit has used. The superblock never counted it, so it stays as it is. */
 START_TEST(an_end_that_was_not_committed)
 {
 	struct fault_io record = {0};

@@ -96,7 +96,8 @@ static const struct step fetched = {.url = MINE,
 				   .n = CELL};
 static const struct expected one_cell = {.got = CELL, .size = SIZE, .tag = "a"};
 
-/* What was fetched is on the disk from then on, also for the next process; the server confirms it. */
+/* Bytes that were fetched once are read from the disk later, by the next process too. The server only
+ * confirms that they are still the same. */
 START_TEST(bytes_on_disk)
 {
 	begin_disk();
@@ -272,7 +273,7 @@ START_TEST(damaged_blocks)
 }
 END_TEST
 
-/* What is kept is of the place that redirects lead to, but a signature makes no other place. */
+/* Bytes are kept for the place that redirects lead to. A URL with another signature is the same place. */
 START_TEST(places_on_disk)
 {
 #define FROM(place, ...)                                                                                     \
@@ -386,7 +387,7 @@ START_TEST(a_large_file)
 	ck_assert_uint_eq(read_large(0, BLOCKS, NULL), LARGE);
 	for (unsigned i = 0; i < BLOCKS; i++)
 		ck_assert_uint_eq(read_large(i, i + 1, NULL), i + 1 < BLOCKS ? CELL : CELL - 100);
-	/* What is read before damage is found need not be fetched. */
+	/* The blocks before the damaged one are read from the disk, and are not fetched. */
 	file = scene.f->sources[2].disk;
 	ck_assert_int_eq(pread(file->fd, &byte, 1, (off_t)h5_disk_offset(LARGE, 40) + 77), 1);
 	byte ^= 1;

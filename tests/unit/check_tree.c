@@ -582,7 +582,7 @@ START_TEST(references_to_nodes_in_files)
 }
 END_TEST
 
-/* What is in a file belongs to the owner and the group that the file is said to have. */
+/* Entries inside a file belong to the owner and the group of the file. */
 START_TEST(owners_in_files)
 {
 	struct h5_tree_node *node;

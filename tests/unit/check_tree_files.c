@@ -343,8 +343,8 @@ void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *
 		__real_h5_thread_wait_a_second(condition, lock);
 }
 
-/* Two seconds after its last use, unless it is used again. Who looks for them waits a second each time, but
- * not when the mount ends. */
+/* A file closes two seconds after its last use, unless a request uses it again. h5_tree_close_idle() looks
+ * once a second, until the mount ends. */
 START_TEST(idle_files)
 {
 	struct h5_tree_inside in;
