@@ -114,6 +114,7 @@ bool h5_grant_time(const char *text, int64_t *seconds)
 /* The texts of an answer; borrowed or owned, as its reader has it. */
 struct texts {
 	char *key, *secret, *token, *expires;
+	int rc; /* -ENOMEM: of one there is no copy */
 };
 
 static int take_texts(const struct texts *texts, struct h5_grant *grant)
@@ -130,7 +131,7 @@ static int take_texts(const struct texts *texts, struct h5_grant *grant)
 	return rc;
 }
 
-/* Both actions have the same Credentials within two elements of their own names. False: one stands twice. */
+/* Both actions have the same Credentials within two elements of their own names. False: one stands twice, or texts->rc. */
 static bool take_sts(void *arg, const struct h5_xml_leaf *leaf)
 {
 	static const char *const actions[] = {"AssumeRole", "AssumeRoleWithWebIdentity"};
@@ -153,7 +154,8 @@ static bool take_sts(void *arg, const struct h5_xml_leaf *leaf)
 			if (*settings[k].to)
 				return false;
 			*settings[k].to = strdup(leaf->text);
-			return *settings[k].to;
+			texts->rc = *settings[k].to ? 0 : -ENOMEM;
+			return !texts->rc;
 		}
 	return true;
 }
@@ -163,6 +165,8 @@ int h5_grant_read_sts(const char *text, size_t n, struct h5_grant *grant)
 	struct texts texts = {0};
 	int rc = h5_xml_read(text, n, take_sts, &texts);
 
+	if (texts.rc)
+		rc = texts.rc;
 	*grant = (struct h5_grant){0};
 	/* What is granted here always ends, and is worth nothing without its token. */
 	if (!rc)

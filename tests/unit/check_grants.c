@@ -1,6 +1,7 @@
 /* What servers that give credentials say, what profiles say, and where objects are: pure functions over text.
  */
 #include "edge.h"
+#include "fault_alloc.h"
 #include "remote/grant.h"
 #include "remote/profile.h"
 #include "remote/s3.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- XML ---- */
 
@@ -371,6 +373,42 @@ START_TEST(keys_of_machines)
 }
 END_TEST
 
+/* It is not the server's answer that is wrong then. */
+START_TEST(memory_is_short)
+{
+	static const struct {
+		int (*read)(const char *text, size_t n, struct h5_grant *grant);
+		const char *text;
+	} answers[] = {{h5_grant_read_json,
+			"{\"AccessKeyId\": \"k\", \"SecretAccessKey\": \"s\", \"Token\": \"t\"}"},
+		       {h5_grant_read_sts,
+			"<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>k</AccessKeyId>"
+			"<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>"
+			"<Expiration>2026-11-25T00:00:00Z</Expiration></Credentials></AssumeRoleResult>"
+			"</AssumeRoleResponse>"}};
+
+	tzset(); /* it keeps what it allocates */
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			struct h5_grant grant;
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = answers[i].read(answers[i].text, strlen(answers[i].text), &grant);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			ck_assert(fired ? !grant.key && !grant.secret && !grant.token
+					: !strcmp(grant.token, "t"));
+			h5_grant_release(&grant);
+		}
+	}
+}
+END_TEST
+
 static void is_error(const char *text, const char *code, const char *region)
 {
 	struct h5_store_error error;
@@ -646,5 +684,5 @@ START_TEST(other_servers)
 END_TEST
 
 UNIT_MAIN("grants", xml, elements_have_numbers, what_is_no_xml, times, texts_that_may_be_sent, roles,
-	  keys_of_machines, errors, profiles, settings, objects, same_bucket, who_may_give_credentials,
-	  other_servers)
+	  keys_of_machines, memory_is_short, errors, profiles, settings, objects, same_bucket,
+	  who_may_give_credentials, other_servers)
