@@ -237,6 +237,37 @@ START_TEST(raw_files)
 }
 END_TEST
 
+/* Nor is a piece of one, whichever it is. */
+START_TEST(raw_pieces)
+{
+	static const char *const pieces[] = {"split_latest-m.h5", "split_latest-r.h5"};
+	struct h5_file_set_options options = usual;
+	char from[512], name[64], path[300];
+	struct h5_file_set *set;
+	struct h5_io *io;
+
+	h5_file_set_close(open_set(false)); /* for a folder */
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "members/%s", pieces[i]);
+		scratch_fixture(name, from);
+		snprintf(path, sizeof path, "%s/%s", folder, pieces[i]);
+		scratch_copy(from, path);
+	}
+	options.writable = true;
+	snprintf(path, sizeof path, "%s/%s", folder, pieces[0]);
+	SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(h5_file_set_open_raw(set, h5_file_set_root(set), pieces[i], true, &io),
+				 -EPERM);
+		SUCCEEDS(h5_file_set_open_raw(set, h5_file_set_root(set), pieces[i], false, &io));
+		h5_io_close(io);
+	}
+	SUCCEEDS(h5_file_set_open_raw(set, h5_file_set_root(set), "root", true, &io));
+	h5_io_close(io);
+	h5_file_set_close(set);
+}
+END_TEST
+
 /* ---- revisions ---- */
 
 /* The file "root" gets so many revisions. Each has another address of its root group: 100 and its number. */
@@ -551,4 +582,5 @@ START_TEST(changes_of_others)
 END_TEST
 
 UNIT_MAIN("file_set", names_of_files, a_file_that_two_open_at_once, names_of_no_file, many_files, raw_files,
-	  revisions_of_a_file, many_revisions, a_file_in_subfiles, an_old_family, work, changes_of_others)
+	  raw_pieces, revisions_of_a_file, many_revisions, a_file_in_subfiles, an_old_family, work,
+	  changes_of_others)
