@@ -107,13 +107,25 @@ END_TEST
 
 START_TEST(places)
 {
-	uint64_t bytes, sizes[] = {1, H5_DISK_BLOCK - 1, H5_DISK_BLOCK, H5_DISK_BLOCK + 1, UINT64_C(1) << 40};
+	/* The last of these make maps that end with a block, an entry before it, and an entry behind it. */
+	const uint64_t full = (H5_DISK_BLOCK - H5_DISK_MAP) / H5_DISK_SUM;
+	uint64_t bytes, map,
+		sizes[] = {1,
+			   H5_DISK_BLOCK - 1,
+			   H5_DISK_BLOCK,
+			   H5_DISK_BLOCK + 1,
+			   UINT64_C(1) << 40,
+			   full * H5_DISK_BLOCK,
+			   (full - 1) * H5_DISK_BLOCK,
+			   full * H5_DISK_BLOCK + 1};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		uint64_t size = sizes[i], last = h5_disk_blocks(size) - 1;
 
 		ck_assert_uint_eq(last * H5_DISK_BLOCK + h5_disk_block_size(size, last), size);
-		ck_assert_uint_ge(h5_disk_offset(size, 0), H5_DISK_MAP + (last + 1) * H5_DISK_SUM);
+		map = H5_DISK_MAP + (last + 1) * H5_DISK_SUM;
+		ck_assert_uint_ge(h5_disk_offset(size, 0), map);
+		ck_assert_uint_lt(h5_disk_offset(size, 0) - map, H5_DISK_BLOCK);
 		ck_assert_uint_eq(h5_disk_offset(size, 0) % H5_DISK_BLOCK, 0);
 		ck_assert(h5_disk_file_size(size, &bytes));
 		ck_assert_uint_eq(bytes, h5_disk_offset(size, last) + h5_disk_block_size(size, last));
@@ -149,6 +161,19 @@ START_TEST(sums_depend_on_all)
 	other = header;
 	other.url[31]++;
 	ck_assert_uint_ne(h5_disk_seed(&other), seed);
+}
+END_TEST
+
+/* Of the format of the files, which other versions of the program read: computed by another program. */
+START_TEST(sums_are_as_before)
+{
+	uint8_t bytes[100];
+
+	for (uint8_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = i;
+	ck_assert_uint_eq(h5_disk_sum(UINT64_C(0x0123456789abcdef), 5, bytes, sizeof bytes),
+			  UINT64_C(0xdd36da6121ac91a3));
+	ck_assert_uint_eq(h5_disk_sum(7, 0, bytes, 0), UINT64_C(0xb24a0cec307f40e6));
 }
 END_TEST
 
@@ -420,6 +445,6 @@ START_TEST(answers_that_may_not_be_stored)
 END_TEST
 
 UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, other_files_are_refused,
-	  header_that_cannot_be_is_refused, places, sums_depend_on_all, names, blocks_come_back,
-	  writes_that_fail, files_that_cannot_be_made, files_that_cannot_be_used, any_sectors_may_be_lost,
-	  identities_of_urls, answers_that_may_not_be_stored)
+	  header_that_cannot_be_is_refused, places, sums_depend_on_all, sums_are_as_before, names,
+	  blocks_come_back, writes_that_fail, files_that_cannot_be_made, files_that_cannot_be_used,
+	  any_sectors_may_be_lost, identities_of_urls, answers_that_may_not_be_stored)
