@@ -3,6 +3,7 @@
 #include "base/room.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -52,6 +53,47 @@ START_TEST(charges_are_refused_and_never_wait)
 	ck_assert(!h5_account_again(&account, &rc));
 	rc = 0;
 	ck_assert(!h5_account_again(&other, &rc));
+	h5_room_close(room);
+}
+END_TEST
+
+static bool is_unwanted(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+/* Who gives up waiting has no room to himself, and nobody waits behind him. */
+START_TEST(a_request_that_is_not_wanted_any_more)
+{
+	struct h5_account account = {0}, other = {0}, third = {0};
+	struct h5_charge a = {0}, b = {0}, c = {0};
+	struct h5_interrupt interrupt;
+	struct h5_room *room;
+	int rc = -ENOMEM;
+
+	ck_assert_int_eq(h5_room_open(10 << 20, NULL, NULL, &room), 0);
+	h5_account_begin(&other, room);
+	ck_assert_int_eq(h5_charge_set(&b, 8 << 20), 0);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 8 << 20), -ENOMEM);
+	h5_account_end(&account);
+	/* Its first second is over. */
+	h5_interrupt_begin(is_unwanted, NULL);
+	h5_interrupt_get(&interrupt);
+	interrupt.begin.tv_sec -= 10;
+	h5_interrupt_set(&interrupt);
+	ck_assert(!h5_account_again(&account, &rc));
+	ck_assert_int_eq(rc, -EINTR);
+	h5_interrupt_begin(NULL, NULL);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 8 << 20), -ENOMEM);
+	h5_account_end(&account);
+	h5_account_begin(&third, room);
+	ck_assert_int_eq(h5_charge_set(&c, 2 << 20), 0);
+	h5_account_end(&third);
+	h5_account_set(&other);
+	h5_account_end(&other);
 	h5_room_close(room);
 }
 END_TEST
@@ -112,4 +154,5 @@ START_TEST(many_large_requests_come_to_their_end)
 }
 END_TEST
 
-UNIT_MAIN("room", charges_are_refused_and_never_wait, many_large_requests_come_to_their_end)
+UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more,
+	  many_large_requests_come_to_their_end)
