@@ -582,6 +582,31 @@ START_TEST(references_to_nodes_in_files)
 }
 END_TEST
 
+/* A listing gives names alone: the kernel would not give its nodes back. */
+START_TEST(names_in_files)
+{
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_node *node;
+	struct h5_tree_dir *dir;
+	struct folder folder;
+	unsigned before;
+	size_t got;
+
+	begin(&folder);
+	add_file(&folder, "a.h5");
+	node = find(&folder, "a.h5");
+	ck_assert_int_eq(enter(&folder, node, false), 0);
+	before = nodes_inside(node);
+	SUCCEEDS(h5_tree_opendir(folder.tree, node, &dir));
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_gt(got, 2);
+	h5_tree_closedir(dir);
+	ck_assert_uint_eq(nodes_inside(node), before);
+	h5_tree_forget(folder.tree, node, 1);
+	end(&folder);
+}
+END_TEST
+
 /* Entries inside a file belong to the owner and the group of the file. */
 START_TEST(owners_in_files)
 {
@@ -612,4 +637,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
 		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS},
-		{references_to_nodes_in_files, 1}, {owners_in_files, 4})
+		{references_to_nodes_in_files, 1}, {names_in_files, 1}, {owners_in_files, 4})
