@@ -1,5 +1,6 @@
 /* The daemon's end of the link to a fetcher that is not sound, answers late, or not at all; while memory is
  * short; and with as much of everything as there may be. */
+#include "base/wait.h"
 #include "fault_alloc.h"
 #include "io/remote_link.h"
 #include "link_scene.h"
@@ -185,6 +186,32 @@ START_TEST(a_fetcher_that_is_gone)
 	shutdown(scene.end.fd, SHUT_RDWR);
 	scene.count = 1;
 	check_ended();
+	end(&scene);
+}
+END_TEST
+
+static unsigned notices;
+
+static void count_notice(void)
+{
+	notices++;
+}
+
+/* Another thread may have to take the place of one that waits for the fetcher; not of one that need not wait.
+ */
+START_TEST(waits_are_told)
+{
+	uint8_t byte;
+
+	begin_read(10 * MIB);
+	reply_to(&scene, &scene.log[0], 0);
+	notices = 0;
+	h5_wait_set(count_notice);
+	ck_assert_int_eq(h5_io_read(scene.io, 0, &byte, 1), 0);
+	ck_assert_uint_eq(notices, 0);
+	ck_assert_int_eq(h5_io_read(scene.io, 10 * MIB, &byte, 1), 0);
+	ck_assert_uint_eq(notices, 1);
+	h5_wait_set(NULL);
 	end(&scene);
 }
 END_TEST
@@ -758,8 +785,9 @@ END_TEST
 
 UNIT_MAIN_LOOPS("remote link", {replies_that_are_not_sound_end_the_link, REPLIES},
 		{a_second_reply_ends_the_link, 1}, {a_failure_without_a_text, 1},
-		{files_have_the_size_that_the_reply_tells, OPENINGS}, {a_fetcher_that_is_gone, 1},
-		{two_threads_see_that_the_fetcher_is_gone, 1}, {a_fetcher_that_takes_no_message, 1},
+		{files_have_the_size_that_the_reply_tells, OPENINGS}, {waits_are_told, 1},
+		{a_fetcher_that_is_gone, 1}, {two_threads_see_that_the_fetcher_is_gone, 1},
+		{a_fetcher_that_takes_no_message, 1},
 		{a_file_is_opened_when_the_fetcher_takes_messages_again, 1},
 		{more_requests_than_there_may_be, 2}, {more_cells_than_there_are, 2},
 		{more_files_than_there_may_be, 1}, {names_have_their_limits, 1}, {pages_have_their_limit, 1},
