@@ -219,6 +219,22 @@ START_TEST(lives)
 }
 END_TEST
 
+/* An object that nodes still show is not to be removed when one of them goes. */
+START_TEST(objects_that_two_nodes_show)
+{
+	struct h5_node *data = request_find("data"), *view = request_find(".h5fs/npy/data.npy");
+
+	ck_assert_ptr_eq(data->shown, view->shown);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	scene.vfs->is_changed = false;
+	request_forget(view);
+	ck_assert(!scene.vfs->is_changed);
+	ck_assert(data->shown->nodes == data && !data->next_shown);
+	request_forget(data);
+	ck_assert(!scene.vfs->is_changed);
+}
+END_TEST
+
 /* ---- nodes that were forgotten ---- */
 
 static int find_way(uint64_t id, const char *name)
@@ -466,6 +482,6 @@ START_TEST(chunks_of_plain_files)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_of_what_has_changed,
-		 times_that_are_kept, lives, numbers_that_are_remembered, names_that_are_noted,
-		 sizes_that_grow, a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
-		 two_new_files_at_one_address, chunks_of_plain_files)
+		 times_that_are_kept, lives, objects_that_two_nodes_show, numbers_that_are_remembered,
+		 names_that_are_noted, sizes_that_grow, a_name_that_cannot_come_back,
+		 a_new_file_in_a_commit_that_fails, two_new_files_at_one_address, chunks_of_plain_files)
