@@ -1,5 +1,6 @@
 /* Chunk indexes against what libhdf5 says of its own files (tests/fixtures/chunk_index.py). */
 #include "change/open.h"
+#include "chunk_index/private.h"
 #include "chunk_index_account.h"
 #include "format/extensible_array.h"
 
@@ -245,6 +246,33 @@ static void check_elements(const struct opened *o, const struct fixture *f, cons
 	}
 }
 
+/* Another reader has loaded the data block by the header that is there by now. */
+START_TEST(a_fixed_array_that_has_changed)
+{
+	struct fixture f = find_fixture("chunk_index-new.h5", "fixed1");
+	const uint64_t first = 0;
+	struct h5_fixed_array_header *header, sound;
+	struct h5_chunk chunk;
+	struct opened o;
+
+	open_file(&o, &f);
+	ck_assert_int_eq(o.layout.chunked.index, H5_INDEX_FIXED_ARRAY);
+	header = &o.index->fixed_array;
+	sound = *header;
+	ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, &first, &chunk), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		header->block_size += !i;
+		header->pages += i;
+		ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, &first, &chunk), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "it has changed"));
+		*header = sound;
+	}
+	ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, &first, &chunk), 0);
+	close_index(&o);
+	free(f.chunks);
+}
+END_TEST
+
 START_TEST(extensible_array_of_500)
 {
 	static const uint64_t block_offsets[] = {0, 48, 112, 144, 368, 432};
@@ -352,4 +380,4 @@ START_TEST(extensible_array_geometry)
 END_TEST
 
 UNIT_MAIN("chunk_index", every_index_finds_what_libhdf5_reports, many_chunks_by_few_blocks,
-	  extensible_array_of_500, extensible_array_geometry)
+	  a_fixed_array_that_has_changed, extensible_array_of_500, extensible_array_geometry)
