@@ -353,6 +353,7 @@ class Hostile(OnionCase):
             self.assertRegex(m.said(), words)
         done = subprocess.run([H5FS, "--check", "-o", "revision=1", self.file("f.h5")], capture_output=True, text=True)
         self.assertRegex(done.stdout, r"^\(revisions\): .*" + words)
+        self.assertRegex(done.stdout, r"\b1 damaged")
         self.assertEqual(done.returncode, 4)
 
     def test_records(self):
