@@ -191,6 +191,89 @@ START_TEST(changes_in_what_moves)
 }
 END_TEST
 
+/* ---- a link to new space ---- */
+
+enum { FILLED = 24, NEW = 80, OTHERS = UNKNOWN + 1, FILLS = UNKNOWN + 2 };
+
+static size_t add_message_1(uint8_t *bytes, size_t at, unsigned type, size_t size)
+{
+	h5_uint_to(bytes + at, type, 2);
+	h5_uint_to(bytes + at + 2, size, 2);
+	return at + 8 + size;
+}
+
+/* A version 1 header by hand, with two places for messages. */
+static void put_header_1(struct scene *s)
+{
+	static const struct {
+		unsigned type;
+		size_t size;
+	} messages[] = {{OTHERS, 8}, {H5_MSG_NIL, FILLED}, {OTHERS, 8}, {H5_MSG_NIL, 16}, {OTHERS, 8}};
+	struct h5_file *file = s->scratch.file;
+	uint8_t bytes[256] = {1, 0, sizeof messages / sizeof *messages, 0, 1};
+	size_t n = 16;
+
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, PAGE, &s->index));
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, sizeof bytes, &s->header));
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		n = add_message_1(bytes, n, messages[i].type, messages[i].size);
+	h5_uint_to(bytes + 8, n - 16, 4);
+	SUCCEEDS(h5_tx_put(file, s->header, bytes, sizeof bytes));
+	SUCCEEDS(h5_tx_write(file, s->index, "0", 1));
+	SUCCEEDS(h5_tx_commit(file));
+}
+
+/* What the index waits for is there, and what waits for the index is not. */
+static void check_messages(const void *scene, struct h5_file *file)
+{
+	const struct scene *s = scene;
+	const struct h5_message *new;
+	struct h5_header header;
+	uint8_t index;
+
+	SUCCEEDS(h5_header_load(file, s->header, &header));
+	SUCCEEDS(h5_header_check(file, &header));
+	SUCCEEDS(h5_file_read(file, s->index, &index, 1));
+	new = h5_header_find(&header, (enum h5_message_type)UNKNOWN);
+	ck_assert(index != '1' || h5_header_find(&header, (enum h5_message_type)FILLS));
+	ck_assert(!new || !*new->data || index == '1');
+	h5_header_release(&header);
+}
+
+static int set_first(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	(void)n;
+	*body = 1;
+	return 0;
+}
+
+/* A message in new space changes, so only what leads there waits for that. */
+START_TEST(changes_beside_a_link)
+{
+	static const uint8_t zeros[NEW];
+	struct h5_file *file;
+	struct scene s;
+
+	begin(&s);
+	file = s.scratch.file;
+	put_header_1(&s);
+	crash_image_load(&s.image, s.scratch.path);
+	SUCCEEDS(h5_header_insert(file, s.header,
+				  &(struct h5_new_message){.type = (enum h5_message_type)FILLS,
+							   .body = zeros,
+							   .size = FILLED}));
+	SUCCEEDS(h5_header_insert(
+		file, s.header,
+		&(struct h5_new_message){.type = (enum h5_message_type)UNKNOWN, .body = zeros, .size = NEW}));
+	SUCCEEDS(h5_tx_patch(file, s.index, "1", 1, H5_STAGE_NAME));
+	SUCCEEDS(h5_header_update_at(file, s.header, (enum h5_message_type)UNKNOWN, H5_STAGE_UNNAME,
+				     set_first, NULL));
+	commit(&s, check_messages);
+	end(&s);
+}
+END_TEST
+
 /* ---- marks ---- */
 
 static void insert(struct scene *s, const char *name)
@@ -246,4 +329,5 @@ START_TEST(marks)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("order of headers", {changes_after_a_move, 2}, {changes_in_what_moves, 6}, {marks, 1})
+UNIT_MAIN_LOOPS("order of headers", {changes_after_a_move, 2}, {changes_in_what_moves, 6},
+		{changes_beside_a_link, 1}, {marks, 1})
