@@ -143,7 +143,7 @@ static int go(struct way *way, char **path)
 int h5_walk_find(struct h5_vfs *vfs, const char *path, struct h5_vfs_entry *entry, struct h5_buf *text)
 {
 	struct way way = {.vfs = vfs, .text = text};
-	struct h5_vfs_entry root = {.node = h5_vfs_root(vfs), .size_known = true};
+	struct h5_vfs_entry root = {.node = h5_vfs_root(vfs)};
 	char *copy = strdup(path);
 	int rc = copy ? 0 : -ENOMEM;
 
