@@ -607,6 +607,49 @@ START_TEST(names_in_files)
 }
 END_TEST
 
+/* Another program changes the file. True: the vfs has not seen that yet. */
+static bool is_unseen(const struct h5_tree_node *node)
+{
+	return h5_file_refresh(h5_file_set_root(node->file->vfs->set));
+}
+
+/* Requests to a file and those to what is open in it find what another program has changed. */
+START_TEST(files_that_other_programs_change)
+{
+	struct h5_tree_node *file, *node;
+	struct h5_tree_handle *handle;
+	char from[512], path[200];
+	struct folder folder;
+	uint64_t found;
+	uint8_t byte;
+	size_t got;
+
+	begin(&folder);
+	scratch_fixture("read_faults/new.h5", from);
+	snprintf(path, sizeof path, "%s/x.h5", folder.path);
+	scratch_copy(from, path);
+	file = find(&folder, "x.h5");
+	node = find_inside(&folder, file, "appendable");
+	SUCCEEDS(h5_tree_open_file(folder.tree, node, O_RDONLY, &handle));
+	for (time_t seconds = 1; seconds <= 6; seconds++) {
+		const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+
+		ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+		if (seconds % 3 == 0)
+			SUCCEEDS(h5_tree_read(handle, 0, &byte, 1, &got));
+		else if (seconds % 3 == 1)
+			SUCCEEDS(h5_tree_seek(handle, 0, true, &found));
+		else
+			ck_assert_int_eq(enter(&folder, file, false), 0);
+		ck_assert(!is_unseen(file));
+	}
+	h5_tree_close_file(handle);
+	h5_tree_forget(folder.tree, node, 1);
+	h5_tree_forget(folder.tree, file, 1);
+	end(&folder);
+}
+END_TEST
+
 /* Entries inside a file belong to the owner and the group of the file. */
 START_TEST(owners_in_files)
 {
@@ -637,4 +680,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
 		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS},
-		{references_to_nodes_in_files, 1}, {names_in_files, 1}, {owners_in_files, 4})
+		{references_to_nodes_in_files, 1}, {names_in_files, 1}, {files_that_other_programs_change, 1},
+		{owners_in_files, 4})
