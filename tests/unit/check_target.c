@@ -193,6 +193,7 @@ END_TEST
 START_TEST(directories_that_move)
 {
 	struct copy copy;
+	unsigned descriptors;
 
 	begin(&copy);
 	SUCCEEDS(h5_target_enter(&copy.target, "a"));
@@ -201,7 +202,9 @@ START_TEST(directories_that_move)
 	SUCCEEDS(h5_target_leave(&copy.target));
 	SUCCEEDS(h5_target_enter(&copy.target, "c"));
 	scratch_run("mkdir '%s/d'; mv '%s/a/c' '%s/d'", copy.path, copy.path, copy.path);
+	descriptors = unit_descriptors();
 	ck_assert_int_eq(h5_target_leave(&copy.target), -ESTALE);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
 	check_names(&copy, "d", "c");
 	scratch_run("mv '%s/d/c' '%s/a'", copy.path, copy.path);
 	SUCCEEDS(h5_target_leave(&copy.target));
