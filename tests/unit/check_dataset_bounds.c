@@ -1,0 +1,524 @@
+/* Datasets at their bounds: messages and indexes that claim more than there is or can be, and memory or files
+ * that fail in the midst of a change. Nothing is written elsewhere, nothing is lost, and no space leaks. */
+#include "base/error.h"
+#include "change/object_header_edit.h"
+#include "change/transaction.h"
+#include "dataset/reshape.h"
+#include "dataset/take_over.h"
+#include "dataset/whole_chunk.h"
+#include "dataset_model.h"
+#include "fault_alloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- messages that lie ---- */
+
+/* Bytes of a message's body that become others. */
+struct patch {
+	size_t at; /* from the end, if `back` */
+	bool back;
+	uint64_t value;
+	unsigned n;
+};
+
+static int patch_body(const void *arg, uint8_t *body, size_t n)
+{
+	const struct patch *p = arg;
+
+	ck_assert_uint_le(p->at + p->n, n);
+	h5_uint_to(body + (p->back ? n - p->n - p->at : p->at), p->value, p->n);
+	return 0;
+}
+
+static void patch_message(struct model_run *r, const char *name, enum h5_message_type type, struct patch p)
+{
+	SUCCEEDS(h5_header_update(r->scratch.file, model_find(r, name)->address, type, patch_body, &p));
+}
+
+/* The dimension, or the maximum (rank + i), of a dataspace message of version 2. */
+static void patch_dim(struct model_run *r, const char *name, unsigned i, uint64_t value)
+{
+	patch_message(r, name, H5_MSG_DATASPACE, (struct patch){4 + 8 * (size_t)i, false, value, 8});
+}
+
+static int read_rc(struct model_run *r, const char *name, uint64_t offset, size_t n)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t data[64];
+	int rc;
+
+	SUCCEEDS(h5_dataset_get(r->scratch.file, model_find(r, name)->address, &ref, &dataset));
+	rc = h5_dataset_read(dataset, offset, data, n);
+	h5_file_put(r->scratch.file, ref);
+	return rc;
+}
+
+static int write_rc(struct model_run *r, const char *name, uint64_t offset, size_t n)
+{
+	struct h5_dataset_writer *writer;
+	const uint8_t data[64] = {0};
+	int rc = h5_dataset_writer_get(r->scratch.file, model_find(r, name)->address, true, &writer);
+
+	if (rc)
+		return rc;
+	rc = h5_dataset_writer_write(writer, offset, data, n);
+	h5_dataset_writer_close(writer);
+	return rc;
+}
+
+static void refused(int rc, int error, const char *text)
+{
+	ck_assert_int_eq(rc, error);
+	ck_assert_str_eq(h5_error_last()->text, text);
+}
+
+START_TEST(no_byte_beyond_the_end)
+{
+	const char *const text = "dataset: read beyond its end";
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	SUCCEEDS(read_rc(&r, "matrix", 251, 1));
+	SUCCEEDS(read_rc(&r, "matrix", 252, 0));
+	refused(read_rc(&r, "matrix", 252, 1), -EINVAL, text);
+	refused(read_rc(&r, "matrix", 251, 2), -EINVAL, text);
+	refused(read_rc(&r, "matrix", 253, 0), -EINVAL, text);
+	refused(h5_dataset_get(r.scratch.file, h5_file_superblock(r.scratch.file)->root, &ref, &dataset),
+		-EUCLEAN, "object: not a dataset");
+	model_end(&r);
+}
+END_TEST
+
+/* A compact dataset with a byte less than its dataspace needs. */
+START_TEST(compact_data_that_are_not_there)
+{
+	const char *const text = "dataset: 35 bytes are stored of 36";
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	patch_message(&r, "compact", H5_MSG_LAYOUT, (struct patch){2, false, 35, 2});
+	SUCCEEDS(read_rc(&r, "compact", 25, 10));
+	SUCCEEDS(write_rc(&r, "compact", 25, 10));
+	refused(read_rc(&r, "compact", 25, 11), -EUCLEAN, text);
+	refused(write_rc(&r, "compact", 25, 11), -EUCLEAN, text);
+	model_end(&r);
+}
+END_TEST
+
+/* The second of two external files, which has the bytes from 70 on, begins at almost 2^64. */
+START_TEST(offsets_in_external_files)
+{
+	const char *const text = "dataset: an offset in an external file is too large";
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	patch_message(&r, "external", H5_MSG_EXTERNAL_FILES,
+		      (struct patch){16 + 24 + 8, false, UINT64_MAX - 9, 8});
+	SUCCEEDS(read_rc(&r, "external", 60, 20));
+	refused(read_rc(&r, "external", 80, 1), -EUCLEAN, text);
+	refused(write_rc(&r, "external", 80, 1), -EUCLEAN, text);
+	model_end(&r);
+}
+END_TEST
+
+/* Rows, and all of a dataset, are counted in numbers below 2^63. */
+START_TEST(sizes_beyond_63_bits)
+{
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	patch_dim(&r, "late", 0, UINT64_C(1) << 40);
+	patch_dim(&r, "late", 1, UINT64_C(1) << 40);
+	refused(read_rc(&r, "late", 0, 1), -EOVERFLOW, "dataset: more than 2^63-1 bytes");
+	refused(write_rc(&r, "late", 0, 1), -EOVERFLOW, "dataset: more than 2^63-1 bytes");
+	/* Elements of 4 bytes, in no rows. */
+	patch_dim(&r, "empty", 1, UINT64_C(1) << 62);
+	refused(write_rc(&r, "empty", 0, 0), -EOVERFLOW, "dataset: rows of more than 2^63-1 bytes");
+	patch_dim(&r, "empty", 1, UINT64_C(1) << 61);
+	refused(write_rc(&r, "empty", 0, 0), -EOVERFLOW, "dataset: rows of more than 2^63-1 bytes");
+	patch_dim(&r, "empty", 1, (UINT64_C(1) << 61) - 1);
+	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, model_find(&r, "empty")->address, false, &writer));
+	ck_assert_uint_eq(h5_dataset_writer_row(writer), INT64_MAX - 3);
+	h5_dataset_writer_close(writer);
+	/* Of 7 bytes, which divide 2^63-1 */
+	patch_message(&r, "empty", H5_MSG_DATATYPE, (struct patch){4, false, 7, 4});
+	patch_dim(&r, "empty", 1, INT64_MAX / 7);
+	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, model_find(&r, "empty")->address, false, &writer));
+	ck_assert_uint_eq(h5_dataset_writer_row(writer), INT64_MAX);
+	h5_dataset_writer_close(writer);
+	model_end(&r);
+}
+END_TEST
+
+/* The only chunk of a dataset, of 816 bytes, lies at the end of the file, or a part of it. */
+START_TEST(chunks_beyond_the_file)
+{
+	static const struct {
+		unsigned before; /* bytes from the chunk's begin to the end of the file */
+		bool refused;
+	} cases[] = {{0, true}, {1, true}, {815, true}, {816, false}, {817, false}};
+	struct model_run r;
+	uint64_t end;
+
+	model_begin(&r, "latest", 1);
+	end = h5_file_end(r.scratch.file);
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int rc;
+
+		patch_message(&r, "single", H5_MSG_LAYOUT, (struct patch){0, true, end - cases[i].before, 8});
+		rc = write_rc(&r, "single", 0, 1);
+		if (cases[i].refused)
+			refused(rc, -EUCLEAN, "chunk: it reaches beyond the file");
+		else
+			SUCCEEDS(rc);
+	}
+	/* A filtered one of no bytes. The layout message ends with its size, its filter mask and its address.
+	 */
+	patch_message(&r, "single_gzip", H5_MSG_LAYOUT, (struct patch){12, true, 0, 8});
+	patch_message(&r, "single_gzip", H5_MSG_LAYOUT, (struct patch){0, true, end, 8});
+	refused(write_rc(&r, "single_gzip", 0, 1), -EUCLEAN, "chunk: it reaches beyond the file");
+	ck_assert_uint_eq(h5_file_end(r.scratch.file), end);
+	model_end(&r);
+}
+END_TEST
+
+START_TEST(shapes_beyond_the_maximum)
+{
+	static const struct {
+		const char *name;
+		uint64_t dims[2];
+		const char *text; /* NULL: it can have this shape */
+	} cases[] = {
+		{"second", {30, 14}, NULL},
+		{"second", {31, 14}, "dataset: dimension 0 is larger than its maximum"},
+		{"bounded", {6, 14}, "dataset: dimension 1 is larger than its maximum"},
+		{"both", {9, H5_UNLIMITED}, "dataset: dimension 1 is larger than its maximum"},
+		{"both", {UINT64_C(1) << 32, UINT64_C(1) << 32}, "dataset: more than 2^63-1 bytes"},
+		{"both", {UINT64_C(1) << 31, UINT64_C(1) << 31}, "dataset: more than 2^63-1 bytes"},
+		{"both", {UINT64_C(1) << 30, UINT64_C(1) << 31}, "dataset: more than 2^63-1 bytes"},
+		{"both", {(UINT64_C(1) << 30) - 1, UINT64_C(1) << 31}, NULL},
+	};
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_dataset_writer *writer = model_writer(&r, model_find(&r, cases[i].name));
+		uint64_t size = h5_dataset_writer_size(writer);
+		int rc = h5_dataset_reshape(writer, cases[i].dims);
+
+		if (!cases[i].text) {
+			SUCCEEDS(rc);
+			continue;
+		}
+		refused(rc, -EINVAL, cases[i].text);
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), size);
+	}
+	model_end(&r);
+}
+END_TEST
+
+START_TEST(files_that_are_not_written)
+{
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+	uint64_t address;
+
+	model_begin(&r, "latest", 1);
+	address = model_find(&r, "matrix")->address;
+	/* What is in other files is not given up for another dataset. */
+	refused(h5_dataset_take_over(r.scratch.file, model_find(&r, "external")->address, address), -EPERM,
+		"its data are elsewhere");
+	refused(h5_dataset_take_over(r.scratch.file, model_find(&r, "virtual")->address, address), -EPERM,
+		"its data are elsewhere");
+	refused(h5_dataset_take_over(r.scratch.file, h5_file_superblock(r.scratch.file)->root, address),
+		-EUCLEAN, "object: not a dataset");
+	refused(h5_dataset_take_over(r.scratch.file, address, h5_file_superblock(r.scratch.file)->root),
+		-EUCLEAN, "object: not a dataset");
+	model_compare_all(&r);
+	model_close(&r);
+	r.scratch.options.writable = false;
+	scratch_open(&r.scratch);
+	refused(h5_dataset_writer_get(r.scratch.file, address, false, &writer), -EROFS,
+		"the file is open for reading only");
+	model_end(&r);
+}
+END_TEST
+
+/* ---- storage of all chunks at once ---- */
+
+/* New rows; and new columns, too. */
+static const uint64_t filled[][2] = {{4, 10}, {4, 12}};
+
+/* A dataset with an implicit index and no storage has no rows, and 10 columns instead of 13. */
+static struct h5_dataset_writer *begin_without_rows(struct model_run *r)
+{
+	static const uint64_t empty[] = {0, 10};
+	struct h5_dataset_writer *writer;
+
+	model_begin(r, "latest", 1);
+	writer = model_writer(r, model_find(r, "early_none"));
+	SUCCEEDS(h5_dataset_reshape(writer, empty));
+	SUCCEEDS(h5_tx_commit(r->scratch.file));
+	ck_assert_uint_eq(h5_dataset_writer_dataset(writer)->layout.chunked.address, H5_UNDEF);
+	return writer;
+}
+
+/* All elements have the fill value, in chunks of 4 x 5. */
+static void check_filled(struct model_run *r, const uint64_t *dims)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint32_t data[4 * 12];
+	uint64_t elements = dims[0] * dims[1], bytes;
+
+	SUCCEEDS(h5_tx_settle(r->scratch.file));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, model_find(r, "early_none")->address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, elements * sizeof *data);
+	ck_assert_mem_eq(dataset->space.dims, dims, 2 * sizeof *dims);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, (size_t)dataset->size));
+	for (unsigned i = 0; i < elements; i++)
+		ck_assert_uint_eq(h5_uint_from((const uint8_t *)&data[i], 4), 3);
+	SUCCEEDS(h5_dataset_storage(dataset, &bytes));
+	ck_assert_uint_eq(bytes, (dims[1] + 4) / 5 * 80);
+	h5_file_put(r->scratch.file, ref);
+}
+
+/* The n-th allocation, or call to write, fails while a new shape needs all chunks: 10 x 3 of 80 bytes, as the
+ * maximum has it. Then there are none, and their space is free again, if there is memory to note that. Sets
+ * where the file ends after the change. False: none fails. */
+static bool fill_with_fault(const uint64_t *dims, unsigned long n, bool memory, uint64_t *end)
+{
+	struct model_run r;
+	struct h5_dataset_writer *writer = begin_without_rows(&r);
+	bool failed;
+	int rc;
+
+	if (memory)
+		fault_alloc_arm(n);
+	else
+		fault_io_arm(&r.fault, n);
+	r.fault.error = -ENOSPC;
+	fault_alloc_count(true);
+	rc = h5_dataset_reshape(writer, dims);
+	fault_alloc_count(false);
+	failed = memory ? fault_alloc_disarm() : fault_io_disarm(&r.fault);
+	if (rc) {
+		ck_assert(failed);
+		ck_assert_int_eq(rc, memory ? -ENOMEM : -ENOSPC);
+		SUCCEEDS(h5_dataset_writer_ready(writer));
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), 0);
+		SUCCEEDS(h5_dataset_reshape(writer, dims));
+	}
+	check_filled(&r, dims);
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	*end = h5_file_end(r.scratch.file);
+	model_close(&r);
+	scratch_open(&r.scratch);
+	check_filled(&r, dims);
+	model_end(&r);
+	return failed;
+}
+
+START_TEST(a_new_shape_stores_all_chunks)
+{
+	uint64_t whole, end;
+	unsigned long n;
+
+	ck_assert(!fill_with_fault(filled[_i], 0, false, &whole));
+	for (unsigned memory = 0; memory < 2; memory++) {
+		for (n = 1; fill_with_fault(filled[_i], n, memory, &end); n++)
+			ck_assert_uint_le(end, whole + (memory ? 10 * 3 * 80 : 0));
+		ck_assert_uint_gt(n, 1);
+	}
+}
+END_TEST
+
+/* All chunks that the maximum allows are more than a file can have, or than there can be. */
+START_TEST(too_many_chunks_to_store)
+{
+	static const struct {
+		uint64_t rows;
+		int error;
+		const char *text;
+	} cases[] = {{UINT64_C(1) << 62, -EUCLEAN, "dataset: more than 2^64 bytes of chunks"},
+		     {UINT64_C(1) << 58, -ENOSPC, "the file has no more addresses"}};
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_dataset_writer *writer;
+		struct model_run r;
+		uint64_t end;
+
+		model_begin(&r, "latest", 1);
+		end = h5_file_end(r.scratch.file);
+		patch_dim(&r, "early_none", 2, cases[i].rows);
+		writer = model_writer(&r, model_find(&r, "early_none"));
+		refused(h5_dataset_writer_resize(writer, 1), cases[i].error, cases[i].text);
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), 0);
+		ck_assert_uint_eq(h5_file_end(r.scratch.file), end);
+		model_end(&r);
+	}
+}
+END_TEST
+
+/* A shape without elements needs no storage. */
+START_TEST(an_empty_shape_stores_nothing)
+{
+	static const uint64_t wide[] = {0, 12};
+	struct model_run r;
+	struct h5_dataset_writer *writer = begin_without_rows(&r);
+	uint64_t end = h5_file_end(r.scratch.file);
+
+	SUCCEEDS(h5_dataset_reshape(writer, wide));
+	ck_assert_uint_eq(h5_dataset_writer_dataset(writer)->layout.chunked.address, H5_UNDEF);
+	ck_assert_uint_eq(h5_file_end(r.scratch.file), end);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- chunks that are too large for memory ---- */
+
+enum { LARGE_ROWS = 1 << 16, LARGE_ROW = 3 * 8 };
+
+static void check_large(struct model_run *r, uint64_t rows, const uint8_t *bytes)
+{
+	static const uint8_t fill[] = {0, 0, 0, 0, 0, 0, 4, 0x40}; /* 2.5 */
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	size_t n = (size_t)(rows - LARGE_ROWS) * LARGE_ROW;
+	uint8_t *data = malloc(n);
+	uint64_t stored;
+
+	SUCCEEDS(h5_tx_settle(r->scratch.file));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, model_find(r, "large")->address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, rows * LARGE_ROW);
+	SUCCEEDS(h5_dataset_read(dataset, LARGE_ROWS * LARGE_ROW, data, n));
+	ck_assert(!memcmp(data, bytes ? bytes : fill, 8));
+	for (size_t i = 8; i < n; i++)
+		ck_assert_uint_eq(data[i], fill[i % 8]);
+	SUCCEEDS(h5_dataset_storage(dataset, &stored));
+	ck_assert_uint_eq(stored, 2 * LARGE_ROWS * LARGE_ROW);
+	h5_file_put(r->scratch.file, ref);
+	free(data);
+}
+
+/* The first bytes, or with early allocation the first rows, of a large chunk: the rest has the fill value. */
+START_TEST(a_large_chunk_is_stored_at_once)
+{
+	static const uint8_t bytes[8] = "eight by";
+	const uint64_t rows = LARGE_ROWS + 10;
+	bool early = _i, failed = true;
+
+	for (unsigned long n = 1; failed; n++) {
+		struct h5_dataset_writer *writer;
+		struct model_run r;
+		int rc;
+
+		model_begin(&r, "latest", 1);
+		if (early) /* the space allocation time of a fill value message of version 3 */
+			patch_message(&r, "large", H5_MSG_FILL_VALUE, (struct patch){1, false, 0x29, 1});
+		SUCCEEDS(h5_dataset_writer_get(r.scratch.file, model_find(&r, "large")->address, false,
+					       &writer));
+		ck_assert_int_eq(h5_dataset_writer_dataset(writer)->early, early);
+		if (!early)
+			SUCCEEDS(h5_dataset_writer_resize(writer, rows));
+		fault_io_arm(&r.fault, n);
+		r.fault.error = -ENOSPC;
+		rc = early ? h5_dataset_writer_resize(writer, rows)
+			   : h5_dataset_writer_write(writer, LARGE_ROWS * LARGE_ROW, bytes, sizeof bytes);
+		failed = fault_io_disarm(&r.fault);
+		ck_assert_int_eq(rc, failed ? -ENOSPC : 0);
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), (failed && early ? 7 : rows) * LARGE_ROW);
+		if (failed && early)
+			SUCCEEDS(h5_dataset_writer_resize(writer, rows));
+		else if (failed)
+			SUCCEEDS(
+				h5_dataset_writer_write(writer, LARGE_ROWS * LARGE_ROW, bytes, sizeof bytes));
+		check_large(&r, rows, early ? NULL : bytes);
+		h5_dataset_writer_close(writer);
+		model_end(&r);
+	}
+}
+END_TEST
+
+/* ---- memory that is short ---- */
+
+/* What a writer holds is looked at while memory is short. */
+START_TEST(looking_at_what_is_held)
+{
+	struct h5_dataset_writer *writer;
+	unsigned failures = 0;
+	struct model_run r;
+	struct model *m;
+	uint8_t *data;
+	int rc = -ENOMEM;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "nothing");
+	data = malloc(m->size);
+	writer = model_writer(&r, m);
+	for (unsigned long n = 1; rc; n++) {
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_dataset_writer_peek(writer, data, m->size);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		ck_assert(!rc || rc == -ENOMEM);
+		failures += rc != 0;
+	}
+	ck_assert_uint_gt(failures, 5);
+	ck_assert_mem_eq(data, m->data, m->size);
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, m->size));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	ck_assert_int_eq(h5_dataset_writer_peek(writer, data, m->size), -ENODATA);
+	free(data);
+	model_end(&r);
+}
+END_TEST
+
+/* Memory is short while the last chunks are stored again, filtered no more. */
+START_TEST(edges_are_stored_again)
+{
+	unsigned failures = 0;
+	struct model_run r;
+	struct model *m;
+	int rc = -ENOMEM;
+
+	model_begin(&r, "edges", 1);
+	m = model_find(&r, "edges");
+	for (unsigned long n = 1; rc; n++) {
+		struct h5_dataset_writer *writer = model_writer(&r, m);
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_dataset_writer_resize(writer, 7);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		ck_assert(!rc || rc == -ENOMEM);
+		failures += rc != 0;
+		if (!rc)
+			model_set_rows(m, 7);
+		SUCCEEDS(h5_dataset_writer_ready(writer));
+		model_compare(&r, m);
+		h5_dataset_writer_close(writer);
+		m->writer = NULL;
+	}
+	ck_assert_uint_gt(failures, 5);
+	model_resize(&r, m, 12);
+	model_compare(&r, m);
+	model_reopen(&r);
+	model_end(&r);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_bounds", {no_byte_beyond_the_end, 1}, {compact_data_that_are_not_there, 1},
+		{offsets_in_external_files, 1}, {sizes_beyond_63_bits, 1}, {chunks_beyond_the_file, 1},
+		{shapes_beyond_the_maximum, 1}, {files_that_are_not_written, 1},
+		{a_new_shape_stores_all_chunks, 2}, {too_many_chunks_to_store, 1},
+		{an_empty_shape_stores_nothing, 1}, {a_large_chunk_is_stored_at_once, 2},
+		{looking_at_what_is_held, 1}, {edges_are_stored_again, 1})
