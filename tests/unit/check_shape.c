@@ -342,5 +342,73 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2},
-		{new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1}, {killed_between_cells, 2})
+/* A dataset has 2^63-1 bytes at most. */
+START_TEST(the_largest_shape)
+{
+	const uint64_t largest[2] = {7, INT64_MAX / 7}, larger[2] = {8, INT64_MAX / 8 + 1};
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, _i, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		if (kinds[k].max[0] != INF || kinds[k].max[1] != INF)
+			continue;
+		ck_assert_int_eq(set_dims(&s, addresses[k], larger), -EINVAL);
+		ck_assert_str_eq(h5_error_last()->text, "dataset: more than 2^63-1 bytes");
+		SUCCEEDS(set_dims(&s, addresses[k], largest));
+		ck_assert_int_eq(set_dims(&s, addresses[k], larger), -EINVAL);
+	}
+	finish(&s);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Reads fail from the n-th on, while one dimension becomes smaller and another one larger: the dataset is as
+ * before, or has lost what it should lose. */
+START_TEST(no_read_in_the_midst)
+{
+	static const uint64_t other[2] = {7, 20}, smaller[2] = {7, COLUMNS};
+	unsigned before = 0, half = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct fault_io fault = {.lasting = true, .reads = true, .error = -EIO};
+		const unsigned k = (unsigned)_i;
+		uint64_t addresses[KINDS];
+		struct scratch s;
+		struct model m;
+		int rc;
+
+		begin(&s, true, addresses);
+		h5_dataset_writers_close(s.file);
+		scratch_close(&s);
+		scratch_wrap(&s, &fault);
+		scratch_open(&s);
+		fault_io_arm(&fault, n);
+		rc = set_dims(&s, addresses[k], other);
+		fired = fault_io_disarm(&fault);
+		ck_assert_int_eq(rc, fired && rc ? -EIO : 0);
+		first_model(&m);
+		if (rc && has(&s, addresses[k], &m)) {
+			before++;
+		} else {
+			resize(&m, smaller);
+			half += rc != 0;
+			if (!rc)
+				resize(&m, other);
+			ck_assert(has(&s, addresses[k], &m));
+		}
+		SUCCEEDS(set_dims(&s, addresses[k], other));
+		resize(&m, other);
+		ck_assert(has(&s, addresses[k], &m));
+		finish(&s);
+		scratch_release(&s);
+	}
+	ck_assert_uint_gt(before, 0);
+	ck_assert_uint_gt(half, 0);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("shape", {the_largest_shape, 2}, {no_read_in_the_midst, KINDS},
+		{every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2}, {new_rows_are_cut, 2},
+		{smaller_shapes_are_committed, 1}, {killed_between_cells, 2})
