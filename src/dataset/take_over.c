@@ -55,7 +55,7 @@ static int move(const struct h5_dataset *to, const struct h5_dataset *from)
 
 static int take_over(const struct h5_dataset *to, const struct h5_dataset *from)
 {
-	if (to->external || to->ops->is_elsewhere)
+	if (h5_dataset_is_elsewhere(to))
 		return h5_fail(-EPERM, to->address, "its data are elsewhere");
 	h5_dataset_writer_drop(to->file, to->address);
 	h5_dataset_writer_drop(to->file, from->address);
