@@ -32,10 +32,8 @@ static int update_dims(const void *arg, uint8_t *body, size_t n)
 static int put_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
 	const struct new_dims new = {writer, dims};
-	int rc = h5_own_message_update(writer->file, writer->address, H5_MSG_DATASPACE, update_dims, &new);
 
-	h5_tx_forget(writer->file, writer->address);
-	return rc;
+	return h5_own_message_update(writer->file, writer->address, H5_MSG_DATASPACE, update_dims, &new);
 }
 
 static int reopen(struct h5_dataset_writer *writer)
