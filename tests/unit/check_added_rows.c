@@ -126,4 +126,66 @@ START_TEST(large_chunks_are_held)
 }
 END_TEST
 
-UNIT_MAIN("added_rows", a_failed_append_adds_no_rows, whole_chunks_are_stored, large_chunks_are_held)
+enum { ROWS = 300 };
+
+static int do_write(struct h5_dataset_writer *writer)
+{
+	static const uint8_t none[ELEMENT];
+
+	return h5_dataset_writer_write(writer, ELEMENT, none, ELEMENT);
+}
+
+static int do_punch(struct h5_dataset_writer *writer)
+{
+	return h5_dataset_writer_punch(writer, 0, 2 * CHUNK);
+}
+
+static int do_resize(struct h5_dataset_writer *writer)
+{
+	return h5_dataset_writer_resize(writer, ROWS);
+}
+
+static int do_peek(struct h5_dataset_writer *writer)
+{
+	uint8_t rows[ROWS * ELEMENT];
+
+	return h5_dataset_writer_peek(writer, rows, sizeof rows);
+}
+
+static const struct {
+	int (*run)(struct h5_dataset_writer *writer);
+	int then; /* what it gives once rows can be stored */
+} operations[] = {{do_write, 0}, {do_punch, 0}, {do_resize, 0}, {do_peek, -ENODATA}};
+
+/* Whatever needs the rows stored fails if they cannot be. They wait on. */
+START_TEST(rows_that_cannot_be_stored_wait)
+{
+	uint8_t rows[ROWS * ELEMENT] = {0};
+	struct h5_dataset_writer *writer;
+	struct fault_io fault = {.error = -ENOSPC};
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_wrap(&s, &fault);
+	scratch_open(&s);
+	writer = make(&s, CHUNK, &address);
+	SUCCEEDS(h5_dataset_writer_append(writer, rows, sizeof rows));
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(operations[_i].run(writer), -ENOSPC);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert_uint_eq(h5_dataset_writer_held(writer), sizeof rows);
+	ck_assert_uint_eq(h5_dataset_writer_size(writer), sizeof rows);
+	ck_assert_int_eq(operations[_i].run(writer), operations[_i].then);
+	ck_assert_uint_lt(h5_dataset_writer_held(writer), sizeof rows);
+	ck_assert_uint_eq(h5_dataset_writer_size(writer), sizeof rows);
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("added_rows", {a_failed_append_adds_no_rows, 1}, {whole_chunks_are_stored, 1},
+		{large_chunks_are_held, 1},
+		{rows_that_cannot_be_stored_wait, sizeof operations / sizeof *operations})
