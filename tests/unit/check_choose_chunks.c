@@ -37,4 +37,21 @@ START_TEST(chunks_are_chosen)
 }
 END_TEST
 
-UNIT_MAIN("choose_chunks", chunks_are_chosen)
+/* A dataset without dimensions, or without rows for ever, has no chunks. */
+START_TEST(no_chunks_are_possible)
+{
+	static const struct h5_dataspace spaces[] = {
+		{.kind = H5_SPACE_SCALAR},
+		{.kind = H5_SPACE_NULL},
+		{.kind = H5_SPACE_SIMPLE, .rank = 1},
+		{.kind = H5_SPACE_SIMPLE, .rank = 2, .dims = {0, 5}, .max = {0, H5_UNLIMITED}},
+		{.kind = H5_SPACE_SIMPLE, .rank = 2, .max = {H5_UNLIMITED, 0}},
+	};
+	uint64_t chunk[H5_RANK_MAX];
+
+	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+		ck_assert(!h5_dataset_choose_chunks(&spaces[i], 4, chunk));
+}
+END_TEST
+
+UNIT_MAIN("choose_chunks", chunks_are_chosen, no_chunks_are_possible)
