@@ -1,6 +1,7 @@
 /* Chunk indexes that are damaged, or that are another dataset's: an error, an end, and no crash. */
 #include "base/lookup3.h"
 #include "chunk_index_account.h"
+#include "dataset/private.h"
 
 struct image {
 	uint8_t *data;
@@ -482,6 +483,44 @@ static uint64_t put_fixed_array(struct image *m, unsigned width)
 	return header;
 }
 
+/* Chunks 7 and 8 together have this many bytes, or one more than can be counted. */
+START_TEST(stored_bytes_are_counted)
+{
+	static const struct {
+		uint64_t sizes[2];
+		int result;
+	} cases[] = {{{5, 7}, 0},
+		     {{UINT64_MAX - 7, 7}, 0},
+		     {{UINT64_MAX - 7, 8}, -EUCLEAN},
+		     {{UINT64_C(1) << 63, UINT64_C(1) << 63}, -EUCLEAN}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct image m = load_image("chunk_index-array500.h5");
+		const size_t block = m.size, element = block + 14 + 7 * 20;
+		uint64_t address = put_fixed_array(&m, 8), bytes;
+		struct h5_dataset dataset = {.ops = &h5_layout_chunked, .is_whole = true};
+		struct opened o;
+		int rc;
+
+		for (size_t k = 0; k < 2; k++) {
+			h5_uint_to(m.data + element + k * 20, 4096, 8);
+			h5_uint_to(m.data + element + k * 20 + 8, cases[i].sizes[k], 8);
+		}
+		sign(&m, block, block + 14 + 100 * 20);
+		ck_assert_int_eq(open_line(&o, &m, H5_INDEX_FIXED_ARRAY, address, 5, true, 8, 100), 0);
+		dataset.index = o.index;
+		rc = h5_dataset_storage(&dataset, &bytes);
+		ck_assert_int_eq(rc, cases[i].result);
+		if (rc)
+			ck_assert_str_eq(h5_error_last()->text, "chunks: more than 2^64 bytes are stored");
+		else
+			ck_assert_uint_eq(bytes, cases[i].sizes[0] + cases[i].sizes[1]);
+		close_index(&o);
+		free(m.data);
+	}
+}
+END_TEST
+
 /* The width of Chunk Size: by the chunk's size in layout version 4, that of all lengths in version 5. */
 START_TEST(chunk_size_width)
 {
@@ -615,4 +654,4 @@ END_TEST
 UNIT_MAIN("chunk_damage", flipped_bits_are_noticed, flipped_bit_of_a_page, cursors_pass_over_damage,
 	  truncated_files, headers_with_other_values, version_1_nodes_with_other_bytes,
 	  version_1_circles_levels_counts, version_1_shared_children, version_1_last_key, chunk_size_width,
-	  indexes_of_other_chunks, indexes_of_other_datasets)
+	  stored_bytes_are_counted, indexes_of_other_chunks, indexes_of_other_datasets)

@@ -209,6 +209,8 @@ static const struct lying_layout {
 	 "dataset: its data lie beyond any file"},
 	{"matrix", UINT64_MAX - 200, 252, 100, "10 bytes reach beyond the end of the file",
 	 "a write beyond the end of the file"},
+	{"matrix", 8, 251, 242, "dataset: 251 bytes are stored of 252",
+	 "dataset: 251 bytes are stored of 252"},
 	{"matrix", UINT64_C(1) << 50, 252, 0, "10 bytes reach beyond the end of the file",
 	 "a write beyond the end of the file"},
 };
