@@ -5,6 +5,7 @@
 #include "dataset/chunk_cache.h"
 #include "dataset/writing.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MOST = 1 << 16 }; /* bytes that gather */
@@ -39,8 +40,8 @@ static size_t waiting(const struct h5_dataset_writer *writer, size_t n)
 {
 	uint64_t rest;
 
-	if (!h5_dataset_chunks(writer->dataset))
-		return 0;
+	/* No other layout can have more rows. */
+	assert(h5_dataset_chunks(writer->dataset));
 	rest = (writer->rows * writer->row + n) % h5_chunks_band(writer->dataset);
 	return rest < MOST ? (size_t)rest : 0;
 }
