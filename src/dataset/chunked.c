@@ -403,10 +403,9 @@ static int chunked_extents(const struct h5_dataset *dataset, const struct h5_ext
 static uint64_t chunked_window(const struct h5_dataset *dataset, uint64_t offset)
 {
 	const struct h5_chunk_layout *chunk = &dataset->layout.chunked;
-	uint64_t row = dataset->space.dims[chunk->rank - 1] * dataset->type->size, at = offset % row, width;
+	uint64_t size = dataset->type->size, row = dataset->space.dims[chunk->rank - 1] * size;
+	uint64_t width = chunk->dims[chunk->rank - 1] * size, at = offset % row;
 
-	if (!h5_mul(chunk->dims[chunk->rank - 1], dataset->type->size, &width) || width > row)
-		width = row;
 	return offset - at + h5_min(row, (at / width + 1) * width);
 }
 
