@@ -65,7 +65,7 @@ static int write_chunks(struct h5_dataset_writer *writer, const struct h5_new_da
 static int write_elements(const struct rechunking *r, const struct h5_new_dataset *how)
 {
 	struct h5_dataset_writer *writer;
-	uint64_t bytes;
+	uint64_t row;
 	int rc;
 
 	if (!r->n)
@@ -73,9 +73,8 @@ static int write_elements(const struct rechunking *r, const struct h5_new_datase
 	rc = h5_dataset_writer_get(r->file, r->address, false, &writer);
 	if (rc)
 		return rc;
-	if (!h5_mul(how->chunk[0], h5_dataset_writer_row(writer), &bytes))
-		bytes = r->n;
-	rc = write_chunks(writer, how, r, h5_min(bytes, r->n));
+	row = h5_dataset_writer_row(writer);
+	rc = write_chunks(writer, how, r, (size_t)(h5_min(how->chunk[0], r->n / row) * row));
 	h5_dataset_writer_put(writer);
 	return rc;
 }
