@@ -43,6 +43,26 @@ START_TEST(names_are_counted)
 }
 END_TEST
 
+/* No more than 2^32-1 names can be counted. */
+START_TEST(too_many_names)
+{
+	struct removal_scene s;
+	struct h5_file *file;
+	uint64_t address;
+
+	removal_begin(&s, removal_versions[_i]);
+	file = s.scratch.file;
+	address = removal_find(&s, "0/contiguous");
+	SUCCEEDS(h5_header_set_references(file, address, UINT32_MAX - 1));
+	SUCCEEDS(h5_object_add_name(file, address));
+	ck_assert_uint_eq(scratch_references(file, address), UINT32_MAX);
+	ck_assert_int_eq(h5_object_add_name(file, address), -EMLINK);
+	ck_assert_str_eq(h5_error_last()->text, "object header: no more names can be counted");
+	ck_assert_uint_eq(scratch_references(file, address), UINT32_MAX);
+	removal_end(&s);
+}
+END_TEST
+
 /* ---- extents ---- */
 
 START_TEST(extents_are_what_libhdf5_frees)
@@ -347,7 +367,65 @@ START_TEST(a_table_of_shared_messages_moves)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS},
+/* A datatype that an attribute of its own uses, of which its count does not know. It goes once. */
+START_TEST(a_type_that_uses_itself)
+{
+	const struct h5_message *attribute;
+	struct h5_header header;
+	struct removal_scene s;
+	struct h5_file *file;
+	uint64_t kept;
+
+	removal_open(&s, "types-", removal_versions[_i]);
+	file = s.scratch.file;
+	kept = removal_find(&s, "types/kept");
+	SUCCEEDS(h5_header_load(file, removal_find(&s, "0/dataset"), &header));
+	attribute = h5_header_find(&header, H5_MSG_ATTRIBUTE);
+	ck_assert_ptr_nonnull(attribute);
+	SUCCEEDS(h5_header_insert(file, kept,
+				  &(struct h5_new_message){.type = H5_MSG_ATTRIBUTE,
+							   .flags = attribute->flags,
+							   .body = attribute->data,
+							   .size = attribute->size}));
+	h5_header_release(&header);
+	SUCCEEDS(h5_header_set_references(file, kept, 1));
+	SUCCEEDS(h5_object_remove(file, kept));
+	SUCCEEDS(h5_tx_commit(file));
+	removal_end(&s);
+}
+END_TEST
+
+/* A datatype whose header is damaged stays, and so do its bytes. What has used it goes. */
+START_TEST(a_damaged_type_stays)
+{
+	struct h5_extents met = {0};
+	struct removal_sum sum = {0, &met};
+	struct removal_scene s;
+	uint64_t kept;
+	uint8_t byte = 0xff;
+	FILE *f;
+
+	removal_open(&s, "types-", removal_versions[_i]);
+	kept = removal_find(&s, "types/kept");
+	SUCCEEDS(h5_object_extents(s.scratch.file, removal_find(&s, "0/few"), removal_add_extent, &sum));
+	scratch_close(&s.scratch);
+	f = fopen(s.scratch.path, "r+");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fseek(f, (long)kept, SEEK_SET), 0);
+	ck_assert_uint_eq(fwrite(&byte, 1, 1, f), 1);
+	fclose(f);
+	scratch_open(&s.scratch);
+	SUCCEEDS(removal_remove(&s, "0/few"));
+	removal_assert_is_free(&s, &met);
+	SUCCEEDS(h5_file_read(s.scratch.file, kept, &byte, 1));
+	ck_assert_uint_eq(byte, 0xff);
+	h5_extents_release(&met);
+	removal_end(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {too_many_names, REMOVAL_VERSIONS},
+		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},
 		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
 		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
 		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
