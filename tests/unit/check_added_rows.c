@@ -126,6 +126,27 @@ START_TEST(large_chunks_are_held)
 }
 END_TEST
 
+/* Elements of variable length need space elsewhere, which SWMR readers cannot follow. */
+START_TEST(no_rows_for_swmr_readers)
+{
+	struct h5_dataset_writer *writer;
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_open(&s);
+	h5_dataset_writer_put(make(&s, CHUNK, &address));
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	scratch_close(&s);
+	s.options.swmr = true;
+	scratch_open(&s);
+	ck_assert_int_eq(h5_dataset_writer_get(s.file, address, false, &writer), -EPERM);
+	ck_assert_str_eq(h5_error_last()->text, "dataset: SWMR readers cannot follow its values");
+	scratch_release(&s);
+}
+END_TEST
+
 enum { ROWS = 300 };
 
 static int do_write(struct h5_dataset_writer *writer)
@@ -187,5 +208,5 @@ START_TEST(rows_that_cannot_be_stored_wait)
 END_TEST
 
 UNIT_MAIN_LOOPS("added_rows", {a_failed_append_adds_no_rows, 1}, {whole_chunks_are_stored, 1},
-		{large_chunks_are_held, 1},
+		{large_chunks_are_held, 1}, {no_rows_for_swmr_readers, 1},
 		{rows_that_cannot_be_stored_wait, sizeof operations / sizeof *operations})

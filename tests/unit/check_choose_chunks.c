@@ -41,7 +41,7 @@ END_TEST
 START_TEST(no_chunks_are_possible)
 {
 	static const struct h5_dataspace spaces[] = {
-		{.kind = H5_SPACE_SCALAR},
+		{.kind = H5_SPACE_SCALAR, .max = {1}},
 		{.kind = H5_SPACE_NULL},
 		{.kind = H5_SPACE_SIMPLE, .rank = 1},
 		{.kind = H5_SPACE_SIMPLE, .rank = 2, .dims = {0, 5}, .max = {0, H5_UNLIMITED}},

@@ -512,6 +512,92 @@ START_TEST(much_is_filled)
 }
 END_TEST
 
+/* What a program has failed to write it may write once more. */
+START_TEST(the_last_write_counts)
+{
+	uint64_t addresses[KINDS];
+	struct h5_replacement *r;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	SUCCEEDS(h5_replacement_begin(s.file, addresses[0], &r));
+	SUCCEEDS(write_new(r, 0));
+	h5_replacement_note(r, -ENOSPC);
+	ck_assert_int_eq(h5_replacement_check(r), -ENOSPC);
+	ck_assert_str_eq(h5_error_last()->text, "a part of the new contents could not be written");
+	ck_assert_int_eq(h5_replacement_finish(r), -ENOSPC);
+	check_all(&s, &kinds[0], addresses[0], OLD);
+	h5_replacement_note(r, 0);
+	SUCCEEDS(h5_replacement_check(r));
+	SUCCEEDS(h5_replacement_finish(r));
+	h5_replacement_end(r);
+	check_all(&s, &kinds[0], addresses[0], NEW);
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Contents that cannot be stored are dropped: whatever is asked for next tells the error. */
+START_TEST(all_tells_what_is_lost)
+{
+	const char *const text = "what was written could not be stored, and is lost";
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_tx_participant *p;
+		struct h5_replacement *r;
+		uint8_t byte = NEW;
+		int results[6];
+		size_t got;
+
+		SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+		SUCCEEDS(write_new(r, PIECE));
+		SUCCEEDS(h5_replacement_check_lost(r));
+		for (p = h5_tx_participants(s.file); p != h5_replacement_participant(r);)
+			p = p->next;
+		p->failure = k % 2 ? -ENOSPC : 0;
+		h5_tx_drop(s.file, p);
+		results[0] = h5_replacement_write(r, 0, &byte, 1);
+		results[1] = h5_replacement_append(r, &byte, 1);
+		results[2] = h5_replacement_expect(r, 0);
+		results[3] = h5_replacement_resize(r, 0);
+		results[4] = h5_replacement_read(r, 0, &byte, 1, &got);
+		results[5] = h5_replacement_check(r);
+		for (unsigned i = 0; i < sizeof results / sizeof *results; i++)
+			ck_assert_int_eq(results[i], k % 2 ? -ENOSPC : -EIO);
+		ck_assert_str_eq(h5_error_last()->text, text);
+		ck_assert_uint_eq(h5_replacement_whole(r), 0);
+		h5_replacement_end(r);
+		check_all(&s, &kinds[k], addresses[k], OLD);
+	}
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+/* SWMR readers go on to read the old contents. */
+START_TEST(no_replacement_for_swmr_readers)
+{
+	uint64_t addresses[KINDS];
+	struct h5_replacement *r;
+	struct scratch s;
+
+	begin(&s, true, NULL, addresses);
+	h5_dataset_writers_close(s.file);
+	scratch_close(&s);
+	s.options.swmr = true;
+	scratch_open(&s);
+	for (unsigned k = 0; k < KINDS; k++) {
+		ck_assert_int_eq(h5_replacement_begin(s.file, addresses[k], &r), -EPERM);
+		ck_assert_str_eq(h5_error_last()->text,
+				 "SWMR readers cannot follow contents that are replaced");
+	}
+	scratch_release(&s);
+}
+END_TEST
+
 static int append_rows(struct scratch *s, uint64_t address, size_t n, bool reshaped)
 {
 	static const uint64_t wider[] = {6, 60};
@@ -559,5 +645,6 @@ END_TEST
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
 		{a_write_behind_a_gap_can_fail, 2}, {the_first_write_can_fail, 2},
-		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2}, {much_is_filled, 2},
-		{killed_between_cells, 2})
+		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2},
+		{the_last_write_counts, 2}, {all_tells_what_is_lost, 2}, {no_replacement_for_swmr_readers, 1},
+		{much_is_filled, 2}, {killed_between_cells, 2})
