@@ -1,7 +1,8 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/open.h"
-#include "dataset/dataset.h"
+#include "dataset/structured.h"
+#include "fault_alloc.h"
 #include "format/structured_chunk.h"
 #include "object/path.h"
 #include "store/file_set.h"
@@ -125,7 +126,108 @@ START_TEST(caches_of_no_size)
 }
 END_TEST
 
+/* A file of the list, which is opened, and its dataset. */
+struct opened {
+	uint8_t *data;
+	struct h5_file_set *set;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+};
+
+static int open_dataset(struct opened *o, const char *name, const struct h5_file_set_options *with)
+{
+	FILE *list = open_list(".list");
+	uint64_t address, storage;
+	char file[80], found[64];
+	size_t size;
+	int rc;
+
+	while (fscanf(list, "%63s %" SCNu64 " %" SCNu64, found, &address, &storage) == 3 &&
+	       strcmp(found, name) != 0)
+		;
+	fclose(list);
+	ck_assert_str_eq(found, name);
+	snprintf(file, sizeof file, "_%s", name);
+	o->data = read_data(file, ".h5", &size);
+	o->set = NULL;
+	o->dataset = NULL;
+	fault_alloc_count(true);
+	rc = h5_file_set_open_memory(o->data, size, with, &o->set);
+	if (!rc)
+		rc = h5_dataset_get(h5_file_set_root(o->set), address, &o->ref, &o->dataset);
+	fault_alloc_count(false);
+	return rc;
+}
+
+static void close_dataset(struct opened *o)
+{
+	if (o->dataset)
+		h5_file_put(h5_file_set_root(o->set), o->ref);
+	h5_file_set_close(o->set);
+	free(o->data);
+}
+
+static const char *const forms[] = {"single_now_filtered", "single_early_filtered", "fixed_now_filtered",
+				    "single_now"};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* Each allocation fails once: there is no memory, and the next try finds all values. */
+START_TEST(memory_is_short)
+{
+	char file[80];
+	size_t size;
+	uint8_t *values, *got;
+	unsigned failures = 0;
+	int rc = -ENOMEM;
+
+	snprintf(file, sizeof file, "_%s", forms[_i]);
+	values = read_data(file, ".bin", &size);
+	got = malloc(size);
+	for (unsigned long n = 1; rc; n++) {
+		struct opened o;
+
+		fault_alloc_arm(n);
+		rc = open_dataset(&o, forms[_i], &options);
+		fault_alloc_count(true);
+		if (!rc)
+			rc = h5_dataset_read(o.dataset, 0, got, size);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		ck_assert_msg(!rc || rc == -ENOMEM, "%lu: %d %s", n, rc, h5_error_last()->text);
+		failures += rc != 0;
+		if (o.dataset) {
+			ck_assert_int_eq(h5_dataset_read(o.dataset, 0, got, size), 0);
+			ck_assert_mem_eq(got, values, size);
+		}
+		close_dataset(&o);
+	}
+	ck_assert_uint_gt(failures, 10);
+	free(values);
+	free(got);
+}
+END_TEST
+
 /* ---- what is to be refused ---- */
+
+/* Chunks of more bytes than the mount allows. */
+START_TEST(chunks_may_be_too_large)
+{
+	struct h5_file_set_options small = options;
+	uint8_t byte;
+	char text[80];
+	struct opened o;
+
+	ck_assert_int_eq(open_dataset(&o, forms[_i], &options), 0);
+	small.max_chunk = (size_t)o.dataset->chunk_size - 1;
+	snprintf(text, sizeof text, "a chunk of %zu bytes; max_chunk is %zu", small.max_chunk + 1,
+		 small.max_chunk);
+	close_dataset(&o);
+	ck_assert_int_eq(open_dataset(&o, forms[_i], &small), 0);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, 0, &byte, 1), -EFBIG);
+	ck_assert_str_eq(h5_error_last()->text, text);
+	close_dataset(&o);
+}
+END_TEST
 
 START_TEST(bad_files_are_refused)
 {
@@ -360,6 +462,38 @@ START_TEST(defined_elements_become_blocks)
 }
 END_TEST
 
+/* A chunk whose section 1 has more bytes than an offset of one byte can tell: nothing of it is left. */
+START_TEST(sections_can_be_too_large)
+{
+	enum { ELEMENTS = 100, ELEMENT = 8, MOST = 255 / ELEMENT };
+	struct h5_datatype type = {.size = ELEMENT};
+	struct h5_dataset dataset = {.type = &type, .chunk_size = ELEMENTS * ELEMENT};
+	uint8_t data[ELEMENTS * (ELEMENT + 1)] = {0}, *encoded;
+	struct h5_pipeline pipelines[H5_SECTIONS] = {{0}};
+	struct h5_chunk chunk;
+	struct opened o;
+
+	ck_assert_int_eq(open_dataset(&o, "single_now", &options), 0);
+	dataset.file = o.dataset->file;
+	dataset.section_pipelines = pipelines;
+	dataset.layout.class = H5_LAYOUT_STRUCTURED;
+	dataset.layout.chunked = (struct h5_chunk_layout){
+		.rank = 1,
+		.dims = {ELEMENTS},
+		.element_size = ELEMENT,
+		.structured = {.offset_size = 1, .sparse = true},
+	};
+	memset(data + ELEMENTS * ELEMENT, 1, MOST);
+	ck_assert_int_eq(h5_structured_encode(&dataset, data, false, &chunk, &encoded), 0);
+	ck_assert_ptr_nonnull(encoded);
+	free(encoded);
+	data[ELEMENTS * ELEMENT + MOST] = 1;
+	ck_assert_int_eq(h5_structured_encode(&dataset, data, false, &chunk, &encoded), -EOVERFLOW);
+	ck_assert_ptr_null(encoded);
+	close_dataset(&o);
+}
+END_TEST
+
 /* ---- files of another writer ---- */
 
 /* The text behind `"key": ` in the JSON object that begins at `json`. */
@@ -476,6 +610,8 @@ START_TEST(files_of_another_writer)
 }
 END_TEST
 
-UNIT_MAIN("structured", values_of_every_form, caches_of_no_size, bad_files_are_refused,
-	  damaged_selections_do_no_harm, damaged_files_do_no_harm, metadata, defined_elements_become_blocks,
-	  files_of_another_writer)
+UNIT_MAIN_LOOPS("structured", {values_of_every_form, 1}, {caches_of_no_size, 1}, {memory_is_short, FORMS},
+		{chunks_may_be_too_large, FORMS}, {bad_files_are_refused, 1},
+		{damaged_selections_do_no_harm, 1}, {damaged_files_do_no_harm, 1}, {metadata, 1},
+		{defined_elements_become_blocks, 1}, {sections_can_be_too_large, 1},
+		{files_of_another_writer, 1})
