@@ -13,6 +13,7 @@
 #include "store/file.h"
 #include "store/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,10 +134,10 @@ struct chunk {
 static int read_section(const struct chunk *chunk, unsigned i, uint8_t **data)
 {
 	const struct h5_section *section = &chunk->sections[i];
-	uint64_t address;
+	const uint64_t address = chunk->address + section->offset;
 
-	if (!h5_add(chunk->address, section->offset, &address))
-		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: it reaches beyond any file");
+	/* Section 0 begins with the chunk. Section 1 begins where that ends, which was inside the file. */
+	assert(address >= chunk->address);
 	return h5_pipeline_read(chunk->dataset->file,
 				chunk->pipelines && chunk->pipelines[i].count ? &chunk->pipelines[i] : NULL,
 				section->filter_mask, address, section->stored, section->size, data);
