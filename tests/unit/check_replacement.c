@@ -562,7 +562,7 @@ START_TEST(all_tells_what_is_lost)
 		results[0] = h5_replacement_write(r, 0, &byte, 1);
 		results[1] = h5_replacement_append(r, &byte, 1);
 		results[2] = h5_replacement_expect(r, 0);
-		results[3] = h5_replacement_resize(r, 0);
+		results[3] = h5_replacement_resize(r, 1);
 		results[4] = h5_replacement_read(r, 0, &byte, 1, &got);
 		results[5] = h5_replacement_check(r);
 		for (unsigned i = 0; i < sizeof results / sizeof *results; i++)
