@@ -213,6 +213,7 @@ END_TEST
 START_TEST(chunks_may_be_too_large)
 {
 	struct h5_file_set_options small = options;
+	struct h5_damage damage = {0};
 	uint8_t byte;
 	char text[80];
 	struct opened o;
@@ -224,6 +225,8 @@ START_TEST(chunks_may_be_too_large)
 	close_dataset(&o);
 	ck_assert_int_eq(open_dataset(&o, forms[_i], &small), 0);
 	ck_assert_int_eq(h5_dataset_read(o.dataset, 0, &byte, 1), -EFBIG);
+	ck_assert_str_eq(h5_error_last()->text, text);
+	ck_assert_int_eq(h5_dataset_check(o.dataset, &damage, NULL, NULL), -EFBIG);
 	ck_assert_str_eq(h5_error_last()->text, text);
 	close_dataset(&o);
 }
