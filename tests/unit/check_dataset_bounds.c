@@ -3,11 +3,13 @@
 #include "base/error.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
+#include "dataset/create.h"
 #include "dataset/reshape.h"
 #include "dataset/take_over.h"
 #include "dataset/whole_chunk.h"
 #include "dataset_model.h"
 #include "fault_alloc.h"
+#include "object/numpy_parse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -516,9 +518,247 @@ START_TEST(edges_are_stored_again)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_bounds", {no_byte_beyond_the_end, 1}, {compact_data_that_are_not_there, 1},
-		{offsets_in_external_files, 1}, {sizes_beyond_63_bits, 1}, {chunks_beyond_the_file, 1},
-		{shapes_beyond_the_maximum, 1}, {files_that_are_not_written, 1},
-		{a_new_shape_stores_all_chunks, 2}, {too_many_chunks_to_store, 1},
-		{an_empty_shape_stores_nothing, 1}, {a_large_chunk_is_stored_at_once, 2},
-		{looking_at_what_is_held, 1}, {edges_are_stored_again, 1})
+/* ---- a chunk that is short ---- */
+
+enum { SHORT_COLUMNS = 14, SHORT_ROWS = 9 };
+
+/* The last chunk of "both", of which one row of four elements lies in the dataset, is stored with so many
+ * bytes: the first field of its key in the version 1 B-tree. */
+static struct model *begin_short(struct model_run *r, uint32_t bytes)
+{
+	static const uint8_t last[] = {8, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0};
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t node[24 + 9 * 40], size[4];
+	struct model *m;
+	long at;
+	FILE *f;
+
+	model_begin(r, "earliest", 1);
+	m = model_find(r, "both");
+	SUCCEEDS(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset));
+	at = (long)dataset->layout.chunked.address;
+	SUCCEEDS(h5_file_read(r->scratch.file, (uint64_t)at, node, sizeof node));
+	h5_file_put(r->scratch.file, ref);
+	ck_assert_mem_eq(node + 24 + 8 * 40 + 8, last, sizeof last);
+	scratch_close(&r->scratch);
+	h5_uint_to(size, bytes, sizeof size);
+	f = fopen(r->scratch.path, "r+");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fseek(f, at + 24 + 8 * 40, SEEK_SET), 0);
+	ck_assert_uint_eq(fwrite(size, 1, sizeof size, f), sizeof size);
+	fclose(f);
+	scratch_open(&r->scratch);
+	return m;
+}
+
+/* The file may end with the chunk: no byte behind it is asked for. */
+START_TEST(bytes_of_a_short_chunk)
+{
+	enum { STORED = 16 };
+	static const uint64_t scaled[] = {2, 2};
+	static const uint8_t zeros[80];
+	struct h5_chunk_cursor cursor = {.held = false};
+	const struct h5_dataset *dataset;
+	struct h5_whole_chunk chunk;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+	struct model *m = begin_short(&r, STORED);
+	uint8_t data[80], bytes[STORED];
+
+	SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+	SUCCEEDS(h5_whole_chunk_find(dataset, &cursor, scaled, &chunk));
+	if (_i)
+		chunk.wanted.chunk.address = h5_file_end(r.scratch.file) - STORED;
+	SUCCEEDS(h5_file_read(r.scratch.file, chunk.wanted.chunk.address, bytes, STORED));
+	if (!_i)
+		ck_assert_mem_eq(bytes, m->data + (8 * SHORT_COLUMNS + 10) * 4, STORED);
+	for (unsigned at = 0; at < 80; at += 8) {
+		const size_t there = at < STORED ? STORED - at : 0;
+
+		memset(data, 0xa5, sizeof data);
+		SUCCEEDS(h5_whole_chunk_read(&chunk, at, data, 80 - at));
+		if (there)
+			ck_assert_mem_eq(data, bytes + at, there);
+		ck_assert_mem_eq(data + there, zeros, 80 - at - there);
+	}
+	/* Nor if it could not have an address. */
+	chunk.wanted.chunk.address = UINT64_MAX - STORED;
+	SUCCEEDS(h5_whole_chunk_read(&chunk, STORED + 8, data, 8));
+	ck_assert_mem_eq(data, zeros, 8);
+	h5_chunk_cursor_release(dataset->index, &cursor);
+	h5_file_put(r.scratch.file, ref);
+	model_compare(&r, m);
+	model_end(&r);
+}
+END_TEST
+
+/* Two columns less, and two more. The n-th call to write fails. False: there are not so many, and *end is
+ * where the file ends. */
+static bool narrow_short(unsigned long n, uint64_t *end)
+{
+	static const uint64_t narrow[] = {SHORT_ROWS, 12}, wide[] = {SHORT_ROWS, SHORT_COLUMNS};
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+	struct model *m = begin_short(&r, 20);
+	uint64_t stored;
+	bool failed;
+	int rc;
+
+	writer = model_writer(&r, m);
+	fault_io_arm(&r.fault, n);
+	r.fault.error = -ENOSPC;
+	rc = h5_dataset_reshape(writer, narrow);
+	failed = fault_io_disarm(&r.fault);
+	ck_assert(!rc || (failed && rc == -ENOSPC));
+	if (h5_tx_is_writable(r.scratch.file)) {
+		SUCCEEDS(h5_dataset_writer_ready(writer));
+		if (rc)
+			SUCCEEDS(h5_dataset_reshape(writer, narrow));
+		SUCCEEDS(h5_tx_settle(r.scratch.file));
+		SUCCEEDS(h5_tx_commit(r.scratch.file));
+		*end = h5_file_end(r.scratch.file);
+		/* All chunks have as many bytes as they should have. */
+		SUCCEEDS(h5_dataset_storage(h5_dataset_writer_dataset(writer), &stored));
+		ck_assert_uint_eq(stored, 9 * 80);
+		SUCCEEDS(h5_dataset_reshape(writer, wide));
+		for (unsigned i = 0; i < SHORT_ROWS; i++)
+			memset(m->data + (i * SHORT_COLUMNS + 12) * 4, 0, 2 * 4);
+		model_compare(&r, m);
+		model_reopen(&r);
+	}
+	model_end(&r);
+	return failed;
+}
+
+START_TEST(a_short_chunk_becomes_narrower)
+{
+	uint64_t whole = 0, end;
+	unsigned n;
+
+	ck_assert(!narrow_short(0, &whole));
+	for (n = 1; end = whole, narrow_short(n, &end); n++)
+		ck_assert_uint_eq(end, whole);
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* Elements that should be there are not: that stays so. */
+START_TEST(a_chunk_that_is_too_short)
+{
+	static const uint64_t narrow[] = {SHORT_ROWS, 12};
+	struct model_run r;
+
+	(void)begin_short(&r, 7);
+	ck_assert_int_eq(read_rc(&r, "both", (8 * SHORT_COLUMNS + 10) * 4, 8), -EUCLEAN);
+	(void)h5_dataset_reshape(model_writer(&r, model_find(&r, "both")), narrow);
+	ck_assert_int_eq(read_rc(&r, "both", (8 * 12 + 10) * 4, 8), -EUCLEAN);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- how much is held ---- */
+
+/* A dataset of bytes in few rows and many columns, and its writer. */
+static struct h5_dataset_writer *make_wide(struct scratch *s, uint64_t rows, uint64_t columns,
+					   uint64_t chunk_rows, uint64_t chunk_columns)
+{
+	struct h5_new_dataset how = {
+		.space = {.kind = H5_SPACE_SIMPLE,
+			  .rank = 2,
+			  .dims = {rows, columns},
+			  .max = {H5_UNLIMITED, columns}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {chunk_rows, chunk_columns},
+	};
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	uint64_t address;
+
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	SUCCEEDS(h5_filter_list_parse("fletcher32", strlen("fletcher32"), &how.filters));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s->file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_tx_commit(s->file));
+	SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+	return writer;
+}
+
+/* Chunks at the end of the dataset stay in memory after they were stored, up to 8 MiB of them: so the next
+ * rows need no read. */
+START_TEST(few_chunks_stay_in_memory)
+{
+	enum { COLUMNS = 1 << 16 };
+	static const uint64_t counts[] = {4, 15, 17, 24}; /* of chunks of 512 KiB */
+	struct fault_io fault = {.error = -EIO};
+	struct h5_dataset_writer *writer;
+	uint8_t *row = malloc(24 * COLUMNS);
+	struct scratch s;
+
+	memset(row, 7, 24 * COLUMNS);
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_wrap(&s, &fault);
+	scratch_open(&s);
+	writer = make_wide(&s, 0, counts[_i] * COLUMNS, 8, COLUMNS);
+	SUCCEEDS(h5_dataset_writer_append(writer, row, counts[_i] * COLUMNS));
+	ck_assert_uint_gt(h5_dataset_writer_held(writer), 0);
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_dataset_writer_settle(writer), -EIO);
+	fault_io_disarm(&fault);
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	ck_assert_uint_eq(h5_dataset_writer_held(writer), 0);
+	fault.reads = true;
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_dataset_writer_append(writer, row, counts[_i] * COLUMNS),
+			 counts[_i] * (COLUMNS << 3) > 8 << 20 ? -EIO : 0);
+	fault_io_disarm(&fault);
+	h5_dataset_writer_close(writer);
+	scratch_release(&s);
+	free(row);
+}
+END_TEST
+
+/* The 32nd chunk of 2 MiB is too much: those that are full are stored, and let go. So are the others if they
+ * take more than 32 MiB. */
+START_TEST(chunks_that_are_not_full_wait)
+{
+	enum { COLUMNS = 1 << 20, CHUNK = 2 * COLUMNS };
+	static const struct {
+		unsigned across,
+			full;  /* chunks in a row; rows of full ones, before one of chunks that are not */
+		unsigned held; /* chunks in the end */
+		bool fails;    /* the first chunk cannot be stored */
+	} cases[] = {{33, 0, 1, false}, {16, 1, 0, false}, {15, 2, 15 + 13, false}, {16, 1, 32, true}};
+	const size_t row = cases[_i].across * (size_t)COLUMNS, full = 2 * row * cases[_i].full;
+	uint8_t *rows = malloc(full + row);
+	struct fault_io fault = {.error = -EIO};
+	struct h5_dataset_writer *writer;
+	struct scratch s;
+
+	memset(rows, 7, full + row);
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_wrap(&s, &fault);
+	scratch_open(&s);
+	writer = make_wide(&s, 2 * cases[_i].full + 1, row, 2, COLUMNS);
+	SUCCEEDS(h5_dataset_writer_write(writer, full, rows, row));
+	if (cases[_i].fails)
+		fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_dataset_writer_write(writer, 0, rows, full), cases[_i].fails ? -EIO : 0);
+	fault_io_disarm(&fault);
+	ck_assert_uint_eq(h5_dataset_writer_held(writer), cases[_i].held * CHUNK);
+	h5_dataset_writer_close(writer);
+	scratch_release(&s);
+	free(rows);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_bounds", {bytes_of_a_short_chunk, 2}, {a_short_chunk_becomes_narrower, 1},
+		{a_chunk_that_is_too_short, 1}, {few_chunks_stay_in_memory, 4},
+		{chunks_that_are_not_full_wait, 4}, {no_byte_beyond_the_end, 1},
+		{compact_data_that_are_not_there, 1}, {offsets_in_external_files, 1},
+		{sizes_beyond_63_bits, 1}, {chunks_beyond_the_file, 1}, {shapes_beyond_the_maximum, 1},
+		{files_that_are_not_written, 1}, {a_new_shape_stores_all_chunks, 2},
+		{too_many_chunks_to_store, 1}, {an_empty_shape_stores_nothing, 1},
+		{a_large_chunk_is_stored_at_once, 2}, {looking_at_what_is_held, 1},
+		{edges_are_stored_again, 1})
