@@ -252,7 +252,7 @@ tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=h5_vfs_refresh,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_bounds_SOURCES = tests/unit/check_dataset_bounds.c $(dataset_model) $(fault_alloc)
-tests_unit_check_dataset_bounds_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_dataset_bounds_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fdatasync
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)

@@ -2,6 +2,7 @@
  * that fail in the midst of a change. Nothing is written elsewhere, nothing is lost, and no space leaks. */
 #include "base/error.h"
 #include "change/object_header_edit.h"
+#include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/reshape.h"
@@ -248,6 +249,88 @@ START_TEST(files_that_are_not_written)
 	scratch_open(&r.scratch);
 	refused(h5_dataset_writer_get(r.scratch.file, address, false, &writer), -EROFS,
 		"the file is open for reading only");
+	model_end(&r);
+}
+END_TEST
+
+/* ---- many external files: the linker leads fdatasync() here ---- */
+
+enum { SLOTS = 40, OPEN_MOST = 16 };
+
+int __wrap_fdatasync(int fd);
+
+static unsigned synced;
+static bool sync_fails;
+
+int __wrap_fdatasync(int fd)
+{
+	(void)fd;
+	if (sync_fails) {
+		errno = EIO;
+		return -1;
+	}
+	synced++;
+	return 0;
+}
+
+/* "external", with slots of 4 bytes each in its first file. */
+static struct h5_dataset_writer *begin_slots(struct model_run *r)
+{
+	uint8_t body[16 + SLOTS * 24];
+	struct h5_new_message new = {.type = H5_MSG_EXTERNAL_FILES, .body = body, .size = sizeof body};
+	const struct h5_message *old;
+	struct h5_header header;
+	struct model *m;
+
+	model_begin(r, "latest", 1);
+	m = model_find(r, "external");
+	ck_assert_uint_eq(m->size, SLOTS * 4);
+	SUCCEEDS(h5_header_load(r->scratch.file, m->address, &header));
+	old = h5_header_find(&header, H5_MSG_EXTERNAL_FILES);
+	ck_assert_ptr_nonnull(old);
+	memcpy(body, old->data, 16 + 24);
+	h5_uint_to(body + 4, SLOTS, 2);
+	h5_uint_to(body + 6, SLOTS, 2);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		memcpy(body + 16 + i * 24, body + 16, 8);
+		h5_uint_to(body + 16 + i * 24 + 8, 4 + 4 * i, 8);
+		h5_uint_to(body + 16 + i * 24 + 16, 4, 8);
+	}
+	SUCCEEDS(h5_header_set(r->scratch.file, m->address, old, &new));
+	h5_header_release(&header);
+	SUCCEEDS(h5_tx_commit(r->scratch.file));
+	SUCCEEDS(h5_dataset_writer_get(r->scratch.file, m->address, true, &m->writer));
+	synced = 0;
+	sync_fails = false;
+	return m->writer;
+}
+
+/* Few files are open at a time, and each is synced before it is closed. */
+START_TEST(many_external_files)
+{
+	struct model_run r;
+	struct h5_dataset_writer *writer = begin_slots(&r);
+	struct model *m = model_find(&r, "external");
+	unsigned before = unit_descriptors();
+
+	for (size_t i = 0; i < m->size; i++)
+		m->data[i] = (uint8_t)(i * 3 + 1);
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, m->data, OPEN_MOST * 4));
+	ck_assert_uint_eq(unit_descriptors(), before + OPEN_MOST);
+	ck_assert_uint_eq(synced, 0);
+	sync_fails = true;
+	ck_assert_int_eq(h5_dataset_writer_write(writer, OPEN_MOST * 4, m->data, 1), -EIO);
+	ck_assert_int_eq(h5_dataset_writer_settle(writer), -EIO);
+	ck_assert_uint_eq(unit_descriptors(), before + OPEN_MOST);
+	ck_assert(h5_dataset_writer_is_dirty(writer));
+	sync_fails = false;
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, m->data, m->size));
+	ck_assert_uint_eq(synced, 2 * OPEN_MOST);
+	ck_assert_uint_eq(unit_descriptors(), before + SLOTS - 2 * OPEN_MOST);
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	ck_assert_uint_eq(synced, SLOTS);
+	ck_assert_uint_eq(unit_descriptors(), before);
+	model_compare(&r, m);
 	model_end(&r);
 }
 END_TEST
@@ -758,7 +841,7 @@ UNIT_MAIN_LOOPS("dataset_bounds", {bytes_of_a_short_chunk, 2}, {a_short_chunk_be
 		{chunks_that_are_not_full_wait, 4}, {no_byte_beyond_the_end, 1},
 		{compact_data_that_are_not_there, 1}, {offsets_in_external_files, 1},
 		{sizes_beyond_63_bits, 1}, {chunks_beyond_the_file, 1}, {shapes_beyond_the_maximum, 1},
-		{files_that_are_not_written, 1}, {a_new_shape_stores_all_chunks, 2},
+		{files_that_are_not_written, 1}, {many_external_files, 1}, {a_new_shape_stores_all_chunks, 2},
 		{too_many_chunks_to_store, 1}, {an_empty_shape_stores_nothing, 1},
 		{a_large_chunk_is_stored_at_once, 2}, {looking_at_what_is_held, 1},
 		{edges_are_stored_again, 1})
