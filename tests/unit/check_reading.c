@@ -3,6 +3,7 @@
 #include "change/open.h"
 #include "dataset/dataset.h"
 #include "dataset/stored_runs.h"
+#include "fault_alloc.h"
 #include "scratch.h"
 
 #include <pthread.h>
@@ -568,9 +569,35 @@ START_TEST(not_too_much_is_decoded_ahead)
 }
 END_TEST
 
+/* Memory is short while chunks are to be decoded ahead: fewer are, or none, and nothing is lost. */
+START_TEST(no_memory_to_read_ahead)
+{
+	static const char *const names[] = {"large", "many"}; /* chunks, and rows of chunks */
+	struct h5_file_set_options options = with_workers(2);
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct opened o = {0};
+
+		open_dataset(&o, names[_i], &options);
+		/* The index is in the cache then. */
+		expect(&o, o.size - 256, 256);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		h5_dataset_read_ahead(o.dataset, 0, o.size / 2);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		expect(&o, 0, o.size / 2);
+		close_dataset(&o);
+		ck_assert(fired || n > 2);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{ends_of_a_large_read, 1}, {more_than_one_call_takes, 1}, {rows_of_any_length, 1},
 		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
 		{readers_at_once, 2}, {what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1},
 		{chunks_at_edges, 3}, {chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
-		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1})
+		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1},
+		{no_memory_to_read_ahead, 2})
