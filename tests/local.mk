@@ -291,6 +291,8 @@ fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
 tests_unit_check_structured_SOURCES = tests/unit/check_structured.c $(fault_alloc)
 tests_unit_check_structured_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_virtual_SOURCES = tests/unit/check_virtual.c $(fault_alloc)
+tests_unit_check_virtual_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 fault_system = tests/lib/fault_system.c tests/lib/fault_system.h
 fault_system_flags = -Wl,--wrap=close,--wrap=fchmod,--wrap=fchown,--wrap=fcntl64,--wrap=fstat64,--wrap=fstatat64,--wrap=fsync,--wrap=getrandom,--wrap=link \
 	-Wl,--wrap=open64,--wrap=openat64,--wrap=readlinkat,--wrap=renameat,--wrap=renameat2,--wrap=statx,--wrap=symlinkat,--wrap=unlink \

@@ -1,7 +1,8 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/open.h"
-#include "dataset/dataset.h"
+#include "dataset/virtual_map.h"
+#include "fault_alloc.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
 #include "object/path.h"
@@ -290,6 +291,77 @@ START_TEST(test_huge)
 }
 END_TEST
 
+/* Each allocation fails once: there is no memory, and the next try reads all. */
+START_TEST(test_short_memory)
+{
+	static const char *const names[] = {"chance3", "real_as_i8", "counted", "grows_blocks",
+					    "points",  "union",	     "nested"};
+	uint8_t *buf;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct sample s = get_sample(names[i]);
+		unsigned failures = 0;
+		int rc = -ENOMEM;
+
+		buf = malloc((size_t)s.size);
+		for (unsigned long n = 1; rc; n += 1 + n / 32) {
+			struct h5_file_set *set = open_set(&options);
+			const struct h5_dataset *d;
+			struct h5_lru_entry *ref = NULL;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_dataset_get(h5_file_set_root(set), s.address, &ref, &d);
+			if (!rc && d->size == (uint64_t)s.size)
+				rc = h5_dataset_read(d, 0, buf, (size_t)s.size);
+			else if (!rc) /* a source could not be asked */
+				rc = -ENOMEM;
+			fault_alloc_count(false);
+			fault_alloc_disarm();
+			ck_assert_msg(!rc || rc == -ENOMEM, "%s, %lu: %d %s", names[i], n, rc,
+				      h5_error_last()->text);
+			failures += rc != 0;
+			/* The next one finds all. */
+			if (ref && d->size == (uint64_t)s.size) {
+				ck_assert_int_eq(h5_dataset_read(d, 0, buf, (size_t)s.size), 0);
+				ck_assert_mem_eq(buf, s.data, (size_t)s.size);
+			}
+			h5_file_put(h5_file_set_root(set), ref);
+			h5_file_set_close(set);
+		}
+		ck_assert_uint_gt(failures, 10);
+		free(buf);
+		free(s.data);
+	}
+}
+END_TEST
+
+/* Dimensions of the same hash (FNV-1a) are not those of the mappings in the cache. */
+START_TEST(test_same_hash)
+{
+	const uint64_t basis = UINT64_C(0xcbf29ce484222325), prime = UINT64_C(0x100000001b3);
+	struct h5_file_set *set = open_set(&options);
+	struct sample s = get_sample("grows_across");
+	struct h5_lru_entry *ref, *first, *second = NULL;
+	const struct h5_dataset *d = open_dataset(set, &s, &ref);
+	const struct h5_virtual_map *map;
+	struct h5_dataset other = *d;
+
+	ck_assert_uint_eq(d->space.rank, 2);
+	other.space.dims[0]++;
+	other.space.dims[1] ^= ((basis ^ d->space.dims[0]) * prime) ^ ((basis ^ other.space.dims[0]) * prime);
+	ck_assert_int_eq(h5_virtual_map_get(d, &first, &map), 0);
+	ck_assert_int_eq(h5_virtual_map_get(&other, &second, &map), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "virtual dataset: extents with the same hash");
+	h5_file_put(h5_file_set_root(set), first);
+	ck_assert_int_eq(h5_virtual_map_get(d, &first, &map), 0);
+	h5_file_put(h5_file_set_root(set), first);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+	free(s.data);
+}
+END_TEST
+
 /* ---- damage ---- */
 
 static void set_checksum(uint8_t *block, size_t size)
@@ -430,7 +502,7 @@ int main(void)
 {
 	enum { BLOCKS = sizeof blocks / sizeof *blocks };
 	Suite *suite = suite_create("virtual");
-	TCase *all = tcase_create("virtual");
+	TCase *all = tcase_create("virtual"), *faults = tcase_create("faults");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
@@ -440,10 +512,13 @@ int main(void)
 	tcase_add_test(all, test_external_none);
 	tcase_add_test(all, test_sources_without_end);
 	tcase_add_test(all, test_huge);
+	tcase_add_test(faults, test_short_memory);
+	tcase_add_test(faults, test_same_hash);
 	tcase_add_loop_test(all, test_truncated_block, 0, BLOCKS);
 	tcase_add_test(all, test_absurd_count);
 	tcase_add_loop_test(all, test_changed_block, 0, BLOCKS);
 	suite_add_tcase(suite, all);
+	suite_add_tcase(suite, faults);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
