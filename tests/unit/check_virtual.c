@@ -510,6 +510,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(all, 120);
+	tcase_set_timeout(faults, 120);
 	tcase_add_test(all, test_all);
 	tcase_add_test(all, test_no_cache);
 	tcase_add_test(all, test_external_none);
