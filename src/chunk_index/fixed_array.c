@@ -105,8 +105,7 @@ static int page_get(const struct h5_chunk_index *index, const struct h5_fixed_ar
 	*ref = NULL;
 	if (!h5_fixed_array_has_page(block, page))
 		return 0;
-	if (!h5_fixed_array_page(header, page, &address, size))
-		return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju", (uintmax_t)page);
+	h5_fixed_array_page(header, page, &address, size);
 	return h5_chunk_page_get(index, address, *size, ref, elements);
 }
 
@@ -194,9 +193,7 @@ static int walk_blocks(const struct h5_chunk_index *index, h5_extent_visit *visi
 	for (uint64_t page = 0; header->data_block != H5_UNDEF && page < header->pages && !rc; page++) {
 		uint64_t address, size;
 
-		if (!h5_fixed_array_page(header, page, &address, &size))
-			return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju",
-				       (uintmax_t)page);
+		h5_fixed_array_page(header, page, &address, &size);
 		rc = visit(arg, address, size + CHECKSUM_SIZE);
 	}
 	return rc;
@@ -310,8 +307,7 @@ static int draft_page(const struct h5_chunk_index *index, uint64_t page, struct 
 	int rc;
 
 	*draft = (struct draft){0};
-	if (!h5_fixed_array_page(header, page, &address, &size))
-		return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju", (uintmax_t)page);
+	h5_fixed_array_page(header, page, &address, &size);
 	rc = block_get(index, &block_ref, &block);
 	if (rc)
 		return rc;
@@ -354,8 +350,7 @@ static int copy_pages(const struct h5_chunk_index *index, const struct h5_fixed_
 		if (!h5_fixed_array_has_page(&block, page))
 			continue;
 		rc = draft_page(index, page, &draft, &made);
-		if (!rc && !h5_fixed_array_page(to, page, &draft.address, &size))
-			rc = h5_fail(-EUCLEAN, to->data_block, "fixed array: page %ju", (uintmax_t)page);
+		h5_fixed_array_page(to, page, &draft.address, &size);
 		if (!rc)
 			rc = draft_put(index, &draft);
 		draft_release(&draft);
@@ -413,8 +408,7 @@ static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool 
 	uint64_t address, size;
 	int rc;
 
-	if (!h5_fixed_array_page(header, page, &address, &size))
-		return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju", (uintmax_t)page);
+	h5_fixed_array_page(header, page, &address, &size);
 	rc = block_get(index, &ref, &block);
 	if (rc)
 		return rc;

@@ -56,7 +56,7 @@ int h5_fixed_array_header_init(struct h5_fixed_array_header *h, unsigned client,
  *    8+L+O     4  checksum                               */
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *h)
 {
-	uint64_t at = h5_reader_address(r);
+	uint64_t at = h5_reader_address(r), end;
 	int rc;
 
 	memset(h, 0, sizeof *h);
@@ -74,7 +74,10 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
 		return rc;
 	if (h->version > (h->client > 1))
 		return h5_fail(-ENOTSUP, at, "fixed array header: version %u is not supported", h->version);
-	return compute(h, r->size_of_offsets);
+	rc = compute(h, r->size_of_offsets);
+	if (!rc && h->data_block != H5_UNDEF && !h5_add(h->data_block, h->block_space, &end))
+		rc = h5_fail(-EUCLEAN, at, "fixed array header: the data block reaches beyond 2^64 bytes");
+	return rc;
 }
 
 void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *h)
@@ -143,16 +146,14 @@ bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t 
 	return block->bitmap[page / 8] & 0x80 >> page % 8;
 }
 
-bool h5_fixed_array_page(const struct h5_fixed_array_header *h, uint64_t page, uint64_t *address,
+void h5_fixed_array_page(const struct h5_fixed_array_header *h, uint64_t page, uint64_t *address,
 			 uint64_t *size)
 {
-	uint64_t full = h->page_elements * h->element_size, before;
+	uint64_t full = h->page_elements * h->element_size;
 	uint64_t elements = h5_min(h->page_elements, h->elements - page * h->page_elements);
 
 	assert(page < h->pages);
-	/* Cannot overflow: a page has no more elements than the array, whose size was checked with the
-	 * header. */
+	/* Nothing overflows: the page lies in the array, whose space was checked with the header. */
 	*size = elements * h->element_size;
-	return h5_mul(page, full + CHECKSUM_SIZE, &before) && h5_add(before, h->block_size, &before) &&
-	       h5_add(before, h->data_block, address);
+	*address = h->data_block + h->block_size + page * (full + CHECKSUM_SIZE);
 }

@@ -50,9 +50,8 @@ void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_arra
 void h5_fixed_array_set_page(uint8_t *bitmap, uint64_t page);
 
 bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t page);
-/* The address of a page, and the bytes of its elements; a checksum follows them. False: the address
- * overflows. */
-bool h5_fixed_array_page(const struct h5_fixed_array_header *header, uint64_t page, uint64_t *address,
+/* The address of a page, and the bytes of its elements; a checksum follows them. */
+void h5_fixed_array_page(const struct h5_fixed_array_header *header, uint64_t page, uint64_t *address,
 			 uint64_t *size);
 
 #endif

@@ -1,11 +1,14 @@
 /* Chunk indexes at their limits: numbers that overflow, blocks that are too large, structures that damaged
  * files or other writers leave. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
-#include "change/watch.h"
 #include "index_target.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Without an address there is no chunk and no block. */
 START_TEST(an_index_that_is_not_there_has_no_extents)
@@ -155,6 +158,404 @@ START_TEST(blocks_that_are_too_large)
 }
 END_TEST
 
+/* A dataset of the rank and maximum dimensions, with chunks of one byte, and without chunks. */
+static int open_shape(struct target *t, enum h5_index_type type, unsigned rank, const uint64_t *most)
+{
+	t->layout.chunked.index = type;
+	t->layout.chunked.rank = rank;
+	t->space.rank = rank;
+	for (unsigned i = 0; i < rank; i++) {
+		t->layout.chunked.dims[i] = 1;
+		t->space.dims[i] = 0;
+		t->space.max[i] = most[i];
+	}
+	return target_open_index(t);
+}
+
+START_TEST(rows_beyond_all_numbers)
+{
+	static const struct {
+		const char *file;
+		enum h5_index_type type;
+		uint64_t most[2];
+	} cases[] = {{"chunk_index_write-plain.h5", H5_INDEX_EXTENSIBLE_ARRAY, {H5_UNLIMITED, 5}},
+		     {"fixed_array_write-block.h5", H5_INDEX_FIXED_ARRAY, {4, 5}}};
+	const struct h5_chunk chunk = {.address = 2800, .size = 1};
+	const uint64_t at[H5_RANK_MAX] = {1, 0};
+	struct target t;
+
+	target_init(&t, cases[_i].file, "a", NULL);
+	SUCCEEDS(open_shape(&t, cases[_i].type, 2, cases[_i].most));
+	SUCCEEDS(h5_chunk_index_set(t.index, at, &chunk));
+	/* Five times that is 4, in 64 bits. */
+	ck_assert_uint_eq(target_trim(&t, UINT64_MAX / 5 * 4 + 4), 0);
+	ck_assert_uint_eq(target_count(&t), 1);
+	ck_assert_uint_eq(target_trim(&t, 1), 1);
+	target_release(&t);
+}
+END_TEST
+
+/* Nothing has a number in a dataset without a row, so nothing is removed. */
+START_TEST(a_dataset_that_can_have_no_rows)
+{
+	struct target t;
+
+	target_init(&t, "chunk_index_write-second.h5", "a", NULL);
+	target_append(&t, 10, 10);
+	t.space.max[0] = 0;
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_uint_eq(target_trim(&t, 0), 0);
+	t.space.max[0] = 5;
+	SUCCEEDS(target_open_index(&t));
+	target_assert_stored(&t, 0, 10);
+	target_release(&t);
+}
+END_TEST
+
+START_TEST(more_chunks_than_numbers)
+{
+	static const struct {
+		const char *file;
+		enum h5_index_type type;
+	} cases[] = {{"fixed_array_write-implicit.h5", H5_INDEX_IMPLICIT},
+		     {"fixed_array_write-block.h5", H5_INDEX_FIXED_ARRAY},
+		     {"chunk_index_write-plain.h5", H5_INDEX_EXTENSIBLE_ARRAY}};
+	const uint64_t many[] = {UINT64_C(1) << 32, UINT64_C(1) << 32, H5_UNLIMITED};
+	struct target t;
+
+	target_init(&t, cases[_i].file, "a", NULL);
+	target_append(&t, _i ? 1 : 0, 1);
+	ck_assert_int_eq(open_shape(&t, cases[_i].type, 2 + (_i == 2), many), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "chunk index: too many chunks to number");
+	target_release(&t);
+}
+END_TEST
+
+/* ---- arrays whose blocks are not theirs, or not there ---- */
+
+/* Puts the header of the index into new space, with a field of eight bytes changed; its address. */
+static uint64_t copy_header(const struct target *t, size_t size, size_t field, uint64_t value)
+{
+	uint8_t bytes[128];
+	uint64_t at;
+
+	SUCCEEDS(h5_file_read(t->file, h5_chunk_index_layout(t->index)->address, bytes, size));
+	if (field)
+		memcpy(bytes + field, &value, sizeof value);
+	h5_uint_to(bytes + size - 4, h5_lookup3(bytes, size - 4, 0), 4);
+	SUCCEEDS(h5_tx_allocate(t->file, H5_ALLOCATE_METADATA, size, &at));
+	SUCCEEDS(h5_tx_put(t->file, at, bytes, size));
+	return at;
+}
+
+/* Two headers lead to the same blocks. They belong to the first, whoever has read them. */
+START_TEST(blocks_of_another_header)
+{
+	enum { HEADER = 72 };
+	const uint64_t n = 50;
+	uint64_t own, copy;
+	struct h5_chunk chunk;
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_append(&t, 100, 100);
+	own = h5_chunk_index_layout(t.index)->address;
+	copy = copy_header(&t, HEADER, 0, 0);
+	target_assert_stored(&t, 0, 100);
+	for (unsigned i = 0; i < 2; i++) {
+		t.layout.chunked.address = copy;
+		SUCCEEDS(target_open_index(&t));
+		ck_assert_int_eq(h5_chunk_index_lookup(t.index, NULL, &n, &chunk), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text,
+				 "extensible array index block: it belongs to another header");
+		t.layout.chunked.address = own;
+		SUCCEEDS(target_open_index(&t));
+		target_assert_stored(&t, 0, 100);
+	}
+	target_release(&t);
+}
+END_TEST
+
+static int count_block(void *arg, uint64_t address, uint64_t n)
+{
+	(void)address;
+	(void)n;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+enum { FIXED_HEADER = 28, FIXED_DATA_BLOCK = 16 };
+
+/* Other programs make the data block with the first chunk, too; what they leave without one has no chunk. */
+START_TEST(a_fixed_array_without_data_block)
+{
+	static const char *const names[] = {"fixed_array_write-block.h5", "fixed_array_write-paged.h5"};
+	struct h5_chunk_cursor cursor = {0};
+	const uint64_t n = 7;
+	unsigned blocks = 0;
+	const struct h5_extent_visits visits = {count_block, count_block, &blocks};
+	struct target t;
+	uint64_t next;
+	bool stored;
+
+	target_init(&t, names[_i], "a", NULL);
+	target_append(&t, 10, 10);
+	t.layout.chunked.address = copy_header(&t, FIXED_HEADER, FIXED_DATA_BLOCK, H5_UNDEF);
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_uint_eq(target_value(&t, n), H5_UNDEF);
+	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, &n, &stored, &next));
+	h5_chunk_cursor_release(t.index, &cursor);
+	ck_assert(!stored && next == t.space.max[0]);
+	ck_assert_uint_eq(target_count(&t), 0);
+	SUCCEEDS(h5_chunk_index_extents(t.index, &visits));
+	ck_assert_uint_eq(blocks, 1);
+	ck_assert_uint_eq(target_trim(&t, 0), 0);
+	target_set_range(&t, n, n + 1);
+	SUCCEEDS(target_publish(&t, 10));
+	target_close(&t);
+	target_open(&t);
+	ck_assert_uint_eq(target_count(&t), 1);
+	target_assert_stored(&t, n, n + 1);
+	target_release(&t);
+}
+END_TEST
+
+/* Its last page would lie at an address that takes more than 64 bits. */
+START_TEST(a_fixed_array_beyond_all_addresses)
+{
+	static const char *const names[] = {"fixed_array_write-block.h5", "fixed_array_write-paged.h5"};
+	struct target t;
+
+	target_init(&t, names[_i], "a", NULL);
+	target_append(&t, 10, 10);
+	t.layout.chunked.address = copy_header(&t, FIXED_HEADER, FIXED_DATA_BLOCK, UINT64_MAX - 400);
+	ck_assert_int_eq(target_open_index(&t), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text,
+			 "fixed array header: the data block reaches beyond 2^64 bytes");
+	target_release(&t);
+}
+END_TEST
+
+/* ---- the version 1 B-tree ---- */
+
+enum { NODES_MAX = 64, KEYS = 24, KEY_STEP = 32 }; /* of chunks of rank 1 */
+
+struct nodes {
+	struct h5_file *file;
+	uint64_t addresses[NODES_MAX];
+	uint8_t bytes[NODES_MAX][256];
+	unsigned count;
+};
+
+static int add_node(void *arg, uint64_t address, uint64_t n)
+{
+	struct nodes *nodes = arg;
+
+	ck_assert_uint_lt(nodes->count, NODES_MAX);
+	nodes->addresses[nodes->count] = address;
+	SUCCEEDS(h5_file_read(nodes->file, address, nodes->bytes[nodes->count++],
+			      n < sizeof *nodes->bytes ? (size_t)n : sizeof *nodes->bytes));
+	return 0;
+}
+
+static int pass_chunk(void *arg, uint64_t address, uint64_t n)
+{
+	(void)arg;
+	(void)address;
+	(void)n;
+	return 0;
+}
+
+static void read_nodes(const struct target *t, struct nodes *nodes)
+{
+	const struct h5_extent_visits visits = {pass_chunk, add_node, nodes};
+
+	*nodes = (struct nodes){.file = t->file};
+	SUCCEEDS(h5_chunk_index_extents(t->index, &visits));
+}
+
+static unsigned level_of(const uint8_t *node)
+{
+	return node[5];
+}
+
+static unsigned count_of(const uint8_t *node)
+{
+	return (unsigned)h5_uint_from(node + 6, 2);
+}
+
+static uint64_t key_of(const uint8_t *node, unsigned i)
+{
+	return h5_uint_from(node + KEYS + i * KEY_STEP + 8, 8);
+}
+
+/* In the file, which is closed. */
+static void poke(const struct target *t, uint64_t address, uint64_t value, unsigned n)
+{
+	int fd = open(t->scratch.path, O_RDWR | O_CLOEXEC);
+	uint8_t bytes[8];
+
+	h5_uint_to(bytes, value, n);
+	ck_assert_int_eq(pwrite(fd, bytes, n, (off_t)address), n);
+	close(fd);
+}
+
+static void set_key(const struct target *t, uint64_t node, unsigned i, uint64_t value)
+{
+	poke(t, node + KEYS + i * KEY_STEP + 8, value, 8);
+}
+
+enum { CHUNKS = 40, APART = 4 };
+
+/* Chunks 0, 4, 8, ... in a file that is closed, in leaves of which each has two or more. */
+static void begin_tree(struct target *t, struct nodes *nodes)
+{
+	target_init(t, "btree1_write-2.h5", "1", NULL);
+	for (uint64_t n = 0; n < CHUNKS; n++) {
+		const struct h5_chunk chunk = {.address = 2800 + n, .size = 4};
+		const uint64_t at = n * APART;
+
+		SUCCEEDS(h5_chunk_index_set(t->index, &at, &chunk));
+	}
+	SUCCEEDS(target_commit(t));
+	read_nodes(t, nodes);
+	target_close(t);
+}
+
+/* All up to before `end` are there, and `also`, and no others. */
+static void check_tree(const struct target *t, uint64_t end, uint64_t also)
+{
+	for (uint64_t at = 0; at < APART * CHUNKS; at++) {
+		struct h5_chunk chunk;
+
+		SUCCEEDS(h5_chunk_index_lookup(t->index, NULL, &at, &chunk));
+		ck_assert_int_eq(chunk.address != H5_UNDEF, at == also || (at < end && at % APART == 0));
+	}
+	ck_assert_uint_eq(target_count(t), (end + APART - 1) / APART + (also != H5_UNDEF));
+}
+
+/* A leaf says that its chunks end before those of the next leaf begin. A chunk between them comes into it,
+ * and it ends where the next one begins: libhdf5 would not find that chunk, else. */
+START_TEST(a_chunk_between_two_leaves)
+{
+	static struct nodes nodes, after;
+	char sound[200];
+	struct target t;
+	unsigned tried = 0;
+
+	begin_tree(&t, &nodes);
+	snprintf(sound, sizeof sound, "%s.sound", t.scratch.path);
+	scratch_copy(t.scratch.path, sound);
+	for (unsigned i = 0; i < nodes.count; i++) {
+		const struct h5_chunk chunk = {.address = 2700, .size = 4};
+		const uint8_t *leaf = nodes.bytes[i];
+		const unsigned n = count_of(leaf);
+		const uint64_t end = key_of(leaf, n), at = end - 2;
+		unsigned seen = 0;
+
+		/* The tree is walked in the order of chunks. */
+		if (level_of(leaf) || i + 1 == nodes.count)
+			continue;
+		scratch_copy(sound, t.scratch.path);
+		set_key(&t, nodes.addresses[i], n, end - 3);
+		target_open(&t);
+		SUCCEEDS(h5_chunk_index_set(t.index, &at, &chunk));
+		SUCCEEDS(target_commit(&t));
+		check_tree(&t, APART * CHUNKS, at);
+		read_nodes(&t, &after);
+		for (unsigned k = 0; k < after.count; k++) {
+			const uint8_t *node = after.bytes[k];
+
+			if (level_of(node) || key_of(node, count_of(node) - 1) != at)
+				continue;
+			ck_assert_uint_eq(key_of(node, count_of(node)), end);
+			seen++;
+		}
+		ck_assert_uint_eq(seen, 1);
+		target_close(&t);
+		tried++;
+	}
+	ck_assert_uint_gt(tried, 8);
+	unlink(sound);
+	target_release(&t);
+}
+END_TEST
+
+/* A node above says that the chunks of a leaf begin earlier than they do: the tree is cut between. */
+START_TEST(a_leaf_that_begins_late)
+{
+	static struct nodes nodes;
+	char sound[200];
+	struct target t;
+	unsigned tried = 0;
+
+	begin_tree(&t, &nodes);
+	snprintf(sound, sizeof sound, "%s.sound", t.scratch.path);
+	scratch_copy(t.scratch.path, sound);
+	for (unsigned i = 0; i < nodes.count; i++) {
+		const uint8_t *node = nodes.bytes[i];
+
+		for (unsigned k = 1; level_of(node) && k < count_of(node); k++) {
+			const uint64_t begin = key_of(node, k);
+
+			scratch_copy(sound, t.scratch.path);
+			set_key(&t, nodes.addresses[i], k, begin - 3);
+			target_open(&t);
+			ck_assert_uint_eq(target_trim(&t, begin - 1), CHUNKS - begin / APART);
+			check_tree(&t, begin, H5_UNDEF);
+			SUCCEEDS(target_commit(&t));
+			target_close(&t);
+			target_open(&t);
+			check_tree(&t, begin, H5_UNDEF);
+			target_close(&t);
+			tried++;
+		}
+	}
+	ck_assert_uint_gt(tried, 8);
+	unlink(sound);
+	target_release(&t);
+}
+END_TEST
+
+/* A leaf among those that are cut off cannot be read: its chunks are lost, those before are not. */
+START_TEST(a_damaged_leaf_is_cut_off)
+{
+	static struct nodes nodes;
+	char sound[200];
+	struct target t;
+	unsigned lost = 0;
+
+	begin_tree(&t, &nodes);
+	snprintf(sound, sizeof sound, "%s.sound", t.scratch.path);
+	scratch_copy(t.scratch.path, sound);
+	for (unsigned i = 0; i < nodes.count; i++) {
+		uint64_t n = 0, first = APART * 2;
+
+		if (level_of(nodes.bytes[i]) || key_of(nodes.bytes[i], 0) <= first)
+			continue;
+		scratch_copy(sound, t.scratch.path);
+		poke(&t, nodes.addresses[i], 0, 4);
+		target_open(&t);
+		n = target_trim(&t, first);
+		ck_assert_uint_lt(n, CHUNKS - 2);
+		lost++;
+		check_tree(&t, first, H5_UNDEF);
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+		check_tree(&t, first, H5_UNDEF);
+		target_close(&t);
+	}
+	ck_assert_uint_gt(lost, 8);
+	unlink(sound);
+	target_release(&t);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents, 3},
 		{what_is_as_it_was_is_not_written, 2}, {what_filters_change_is_written, 4},
-		{coordinates_that_overflow, 3}, {blocks_that_are_too_large, 2})
+		{coordinates_that_overflow, 3}, {blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
+		{a_dataset_that_can_have_no_rows, 1}, {more_chunks_than_numbers, 3},
+		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
+		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
+		{a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1})
