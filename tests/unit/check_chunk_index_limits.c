@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/watch.h"
 #include "index_target.h"
 
 #include <fcntl.h>
@@ -78,16 +79,17 @@ END_TEST
 
 /* ---- coordinates ---- */
 
-/* Chunks at coordinates that no dataset has: none is found, none can be, none is removed. */
+/* Chunks at coordinates that no dataset has: none is found, none can be, none is removed. `rows` in a chunk,
+ * if not what the dataset says: then the first element of the chunk has number 0, in 64 bits. */
 START_TEST(coordinates_that_overflow)
 {
 	static const struct {
 		const char *file, *name;
-		uint64_t at[H5_RANK_MAX];
-		int rc;
-	} cases[] = {{"btree1_write-2.h5", "2", {0, UINT64_MAX}, -EFBIG},
-		     {"chunk_index_write-second.h5", "a", {5, 0}, -EFBIG},
-		     {"chunk_index_write-second.h5", "a", {0, UINT64_MAX / 2}, -EFBIG}};
+		uint64_t at[H5_RANK_MAX], rows;
+	} cases[] = {{"btree1_write-2.h5", "2", {0, UINT64_MAX}, 0},
+		     {"btree1_write-2.h5", "2", {UINT64_C(1) << 62, 0}, 4},
+		     {"chunk_index_write-second.h5", "a", {5, 0}, 0},
+		     {"chunk_index_write-second.h5", "a", {0, UINT64_MAX / 2}, 0}};
 	const struct h5_chunk new = {.address = 2800, .size = 1};
 	const uint64_t first[H5_RANK_MAX] = {0};
 	uint64_t next[H5_RANK_MAX];
@@ -97,15 +99,18 @@ START_TEST(coordinates_that_overflow)
 	bool stored;
 
 	target_init(&t, cases[_i].file, cases[_i].name, NULL);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, cases[_i].at, &new), cases[_i].rc);
+	if (cases[_i].rows)
+		t.layout.chunked.dims[0] = cases[_i].rows;
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_int_eq(h5_chunk_index_set(t.index, cases[_i].at, &new), -EFBIG);
 	SUCCEEDS(h5_chunk_index_set(t.index, first, &new));
-	ck_assert_int_eq(h5_chunk_index_set(t.index, cases[_i].at, &new), cases[_i].rc);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, cases[_i].at, &new), -EFBIG);
 	SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, cases[_i].at, &chunk));
 	ck_assert_uint_eq(chunk.address, H5_UNDEF);
 	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, cases[_i].at, &stored, next));
 	ck_assert(!stored);
 	h5_chunk_cursor_release(t.index, &cursor);
-	ck_assert_uint_eq(target_trim(&t, UINT64_MAX), 0);
+	ck_assert_uint_eq(target_trim(&t, UINT64_C(1) << 62), 0);
 	ck_assert_uint_eq(target_count(&t), 1);
 	target_release(&t);
 }
@@ -389,6 +394,11 @@ static uint64_t key_of(const uint8_t *node, unsigned i)
 	return h5_uint_from(node + KEYS + i * KEY_STEP + 8, 8);
 }
 
+static uint64_t child_of(const uint8_t *node, unsigned i)
+{
+	return h5_uint_from(node + KEYS + i * KEY_STEP + 24, 8);
+}
+
 /* In the file, which is closed. */
 static void poke(const struct target *t, uint64_t address, uint64_t value, unsigned n)
 {
@@ -434,8 +444,8 @@ static void check_tree(const struct target *t, uint64_t end, uint64_t also)
 	ck_assert_uint_eq(target_count(t), (end + APART - 1) / APART + (also != H5_UNDEF));
 }
 
-/* A leaf says that its chunks end before those of the next leaf begin. A chunk between them comes into it,
- * and it ends where the next one begins: libhdf5 would not find that chunk, else. */
+/* A leaf, and what is above it, says that its chunks end before those of the next leaf begin. A chunk between
+ * them comes into it, and it ends where the next one begins: libhdf5 would not find that chunk, else. */
 START_TEST(a_chunk_between_two_leaves)
 {
 	static struct nodes nodes, after;
@@ -457,7 +467,12 @@ START_TEST(a_chunk_between_two_leaves)
 		if (level_of(leaf) || i + 1 == nodes.count)
 			continue;
 		scratch_copy(sound, t.scratch.path);
-		set_key(&t, nodes.addresses[i], n, end - 3);
+		for (unsigned k = 0; k < nodes.count; k++) {
+			unsigned last = count_of(nodes.bytes[k]);
+
+			if (key_of(nodes.bytes[k], last) == end)
+				set_key(&t, nodes.addresses[k], last, end - 3);
+		}
 		target_open(&t);
 		SUCCEEDS(h5_chunk_index_set(t.index, &at, &chunk));
 		SUCCEEDS(target_commit(&t));
@@ -466,6 +481,9 @@ START_TEST(a_chunk_between_two_leaves)
 		for (unsigned k = 0; k < after.count; k++) {
 			const uint8_t *node = after.bytes[k];
 
+			/* Neither what it was, nor one after the new chunk. */
+			ck_assert_uint_ne(key_of(node, count_of(node)), end - 3);
+			ck_assert_uint_ne(key_of(node, count_of(node)), at + 1);
 			if (level_of(node) || key_of(node, count_of(node) - 1) != at)
 				continue;
 			ck_assert_uint_eq(key_of(node, count_of(node)), end);
@@ -497,11 +515,16 @@ START_TEST(a_leaf_that_begins_late)
 
 		for (unsigned k = 1; level_of(node) && k < count_of(node); k++) {
 			const uint64_t begin = key_of(node, k);
+			uint64_t child = child_of(node, k);
+			struct h5_tx_watch watch = {0};
 
 			scratch_copy(sound, t.scratch.path);
 			set_key(&t, nodes.addresses[i], k, begin - 3);
 			target_open(&t);
+			h5_tx_watch(t.file, &watch, &child);
 			ck_assert_uint_eq(target_trim(&t, begin - 1), CHUNKS - begin / APART);
+			ck_assert_uint_eq(child, H5_UNDEF); /* its space was given up */
+			h5_tx_unwatch(t.file, &watch);
 			check_tree(&t, begin, H5_UNDEF);
 			SUCCEEDS(target_commit(&t));
 			target_close(&t);
@@ -554,7 +577,7 @@ END_TEST
 
 UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents, 3},
 		{what_is_as_it_was_is_not_written, 2}, {what_filters_change_is_written, 4},
-		{coordinates_that_overflow, 3}, {blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
+		{coordinates_that_overflow, 4}, {blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
 		{a_dataset_that_can_have_no_rows, 1}, {more_chunks_than_numbers, 3},
 		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
 		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
