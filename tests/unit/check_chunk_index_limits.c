@@ -27,6 +27,27 @@ START_TEST(an_index_that_is_not_there_has_no_extents)
 }
 END_TEST
 
+/* The specification has no structured chunks under an implicit index. */
+START_TEST(structured_chunks_that_cannot_change)
+{
+	struct target t;
+
+	target_init(&t, "fixed_array_write-implicit.h5", "a", NULL);
+	SUCCEEDS(h5_chunk_index_can_change(t.index));
+	t.layout.chunked.structured.offset_size = 8;
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_int_eq(h5_chunk_index_can_change(t.index), -ENOTSUP);
+	ck_assert_str_eq(h5_error_last()->text,
+			 "chunk index: writing through an index of this kind is not supported");
+	target_release(&t);
+	target_init(&t, "fixed_array_write-block.h5", "a", NULL);
+	t.layout.chunked.structured.offset_size = 8;
+	SUCCEEDS(target_open_index(&t));
+	SUCCEEDS(h5_chunk_index_can_change(t.index));
+	target_release(&t);
+}
+END_TEST
+
 /* A chunk that has its place already. */
 START_TEST(what_is_as_it_was_is_not_written)
 {
@@ -576,8 +597,9 @@ START_TEST(a_damaged_leaf_is_cut_off)
 END_TEST
 
 UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents, 3},
-		{what_is_as_it_was_is_not_written, 2}, {what_filters_change_is_written, 4},
-		{coordinates_that_overflow, 4}, {blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
+		{structured_chunks_that_cannot_change, 1}, {what_is_as_it_was_is_not_written, 2},
+		{what_filters_change_is_written, 4}, {coordinates_that_overflow, 4},
+		{blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
 		{a_dataset_that_can_have_no_rows, 1}, {more_chunks_than_numbers, 3},
 		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
 		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
