@@ -9,6 +9,7 @@
 #include "change/transaction.h"
 #include "chunk_index/private.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* A node through the cache. Level -1: any. */
@@ -128,8 +129,7 @@ static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor
 	for (unsigned i = 0; i < rank; i++)
 		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
 			return;
-	if (!h5_chunk_cursor_covers(cursor, offsets, rank))
-		return;
+	assert(h5_chunk_cursor_covers(cursor, offsets, rank));
 	if (leaf) {
 		bool exact;
 		unsigned i = search(leaf, offsets, rank, &exact);
@@ -404,8 +404,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 		goto out;
 	leaf = &change.levels[0].node[0]->node;
 	i = search(leaf, entry.offsets, index->layout.rank, &exact);
-	if (!exact && absent)
-		goto out;
+	assert(exact || !absent);
 	if (!exact)
 		rc = insert(&change, &entry, i == leaf->count ? 0 : i + 1);
 	else if (absent)

@@ -261,13 +261,11 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 			   const uint64_t *scaled, uint64_t *next)
 {
 	const unsigned rank = index->layout.rank;
-	uint64_t number, end, steps;
+	uint64_t number, end;
 
 	if (!h5_chunk_index_number_of(index, scaled, &number) || !h5_chunk_cursor_covers(cursor, &number, 1))
 		return;
-	for (unsigned i = 0; i < rank; i++)
-		if (!index->step[i])
-			return;
+	/* There is a chunk of that number, so no step is 0. */
 	end = absent_until(index, cursor, number);
 	if (index->slowest && cursor->high[0] == UINT64_MAX &&
 	    number - scaled[index->slowest] * index->step[index->slowest] >= cursor->low[0]) {
@@ -276,9 +274,8 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 		return;
 	}
 	if (index->slowest) { /* chunks with consecutive numbers are not neighbours in row-major order */
-		steps = (end - number - 1) / index->step[rank - 1] + 1;
-		if (!h5_add(scaled[rank - 1], steps, &next[rank - 1]))
-			next[rank - 1] = UINT64_MAX;
+		/* It is at most `end`. */
+		next[rank - 1] = scaled[rank - 1] + (end - number - 1) / index->step[rank - 1] + 1;
 		return;
 	}
 	for (unsigned i = 0; i < rank; i++) {
@@ -305,23 +302,18 @@ void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses
 
 static int load_page(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	const uint64_t *size = arg;
+	const uint64_t size = *(const uint64_t *)arg + 4; /* no array has pages whose size overflows */
 	struct h5_reader r;
-	size_t n;
-	int rc;
+	int rc = h5_block_read(file, address, 0, size, "chunk index page", value);
 
-	/* No file has more bytes than a size_t can hold. */
-	if (__builtin_add_overflow(*size, 4, &n))
-		return h5_fail(-EUCLEAN, address, "chunk index page: %ju bytes", (uintmax_t)*size);
-	rc = h5_block_read(file, address, 0, n, "chunk index page", value);
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, *value, n, address);
-	h5_reader_skip(&r, n - 4);
+	r = h5_file_reader(file, *value, (size_t)size, address);
+	h5_reader_skip(&r, (size_t)size - 4);
 	rc = h5_reader_checksum(&r, "chunk index page");
 	if (rc)
 		free(*value);
-	*cost = n;
+	*cost = (size_t)size;
 	return rc;
 }
 
@@ -406,7 +398,7 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
 
 int h5_chunk_index_can_change(const struct h5_chunk_index *index)
 {
-	if (!index->ops->set || (index->ops->keeps && index->layout.structured.offset_size))
+	if (index->ops->keeps && index->layout.structured.offset_size)
 		return h5_fail(-ENOTSUP, index->layout.address,
 			       "chunk index: writing through an index of this kind is not supported");
 	return 0;
@@ -426,7 +418,6 @@ int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, con
 {
 	int rc;
 
-	assert(index->ops->set);
 	if (chunk->address == H5_UNDEF) {
 		struct h5_chunk stored;
 
@@ -442,7 +433,6 @@ int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_v
 {
 	int rc;
 
-	assert(index->ops->trim);
 	if (index->layout.address == H5_UNDEF)
 		return 0;
 	rc = begin_change(index);

@@ -5,6 +5,7 @@
 #include "store/block.h"
 #include "store/file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +56,9 @@ static int draft_new(struct change *change, const struct h5_block_type *type, ui
 		h5_extensible_array_data_block_encode(&w, header, super, change->position.data_block);
 		rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
 	}
-	if (rc)
-		free(draft);
-	else
-		*out = draft;
+	/* It is as it was encoded. */
+	assert(!rc);
+	*out = draft;
 	return rc;
 }
 

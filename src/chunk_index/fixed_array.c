@@ -500,8 +500,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	h5_chunk_cursor_release(index, &cursor);
 	if (rc)
 		return rc;
-	if (old.address == chunk->address &&
-	    (old.address == H5_UNDEF || (old.size == chunk->size && old.filter_mask == chunk->filter_mask)))
+	if (old.address == chunk->address && old.size == chunk->size && old.filter_mask == chunk->filter_mask)
 		return 0;
 	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= index->fixed_array.elements)
 		return h5_fail(-EFBIG, index->layout.address, "fixed array: a chunk beyond the maximum");

@@ -35,8 +35,7 @@ struct h5_chunk_index_ops {
 	uint64_t (*run)(const struct h5_chunk_index *index);
 	/* As the functions of chunk_index.h, inside a unit of change, which restores the struct too. If
 	 * layout.address is undefined, the index does not exist and `open` has not run: then `set` makes it,
-	 * and `trim` is not called. A chunk that `set` removes is stored. NULL: this index does not change.
-	 */
+	 * and `trim` is not called. A chunk that `set` removes is stored. */
 	int (*set)(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 	int (*trim)(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 };
