@@ -6,6 +6,8 @@
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/beside.h"
+#include "vfs/directory.h"
+#include "vfs/node_number.h"
 #include "vfs/private.h"
 
 #include <errno.h>
@@ -73,6 +75,71 @@ START_TEST(symlinks_in_directories_with_cut_names)
 	ck_assert_str_eq(target, expected);
 	read_target(path, target);
 	ck_assert_str_eq(target, "../file");
+}
+END_TEST
+
+/* Whatever makes a target: the last guard lets none pass that leads out of the mount. */
+START_TEST(no_target_leads_out)
+{
+	static const struct {
+		const char *directory, *target, *shown; /* NULL: refused */
+	} cases[] = {{"", "..", NULL},
+		     {"", "../data", NULL},
+		     {"", "/data", NULL},
+		     {"", "group/../..", NULL},
+		     {"", "./..", NULL},
+		     {"", "a//../../b", NULL},
+		     {"", "group/..", "group/.."},
+		     {"", "", "."},
+		     {"", "..x/..", "..x/.."},
+		     {"group", "..", ".."},
+		     {"group", "../..", NULL},
+		     {"group/sub", "../../data", "../../data"},
+		     {"group/sub", "../../../data", NULL}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_node *directory = request_find(cases[i].directory);
+		struct h5_entity entity = {0};
+		struct h5_buf target;
+		int rc;
+
+		h5_buf_init(&target, 4096);
+		h5_buf_add(&target, cases[i].target, strlen(cases[i].target));
+		rc = h5_entity_symlink(directory, &entity, &target);
+		ck_assert_msg(rc == (cases[i].shown ? 0 : -EUCLEAN), "%s in %s: %d", cases[i].target,
+			      cases[i].directory, rc);
+		if (rc)
+			ck_assert_str_eq(h5_error_last()->text, "a link that would lead out of the mount");
+		else
+			ck_assert_str_eq(entity.target, cases[i].shown);
+		free(entity.target);
+		request_forget(directory);
+	}
+}
+END_TEST
+
+/* Nothing gets a name in a directory that was removed, though the kernel still knows it. */
+START_TEST(directories_that_are_gone)
+{
+	struct h5_node *gone = request_find("empty"), *data = request_find("data"),
+		       *root = h5_vfs_root(scene.vfs);
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t before;
+
+	ASK("rmdir", "empty");
+	before = request_digest();
+	ck_assert_int_eq(h5_vfs_mkdir(scene.vfs, gone, "x", &entry), -ENOENT);
+	ck_assert_int_eq(h5_vfs_mknod(scene.vfs, gone, "x", &entry), -ENOENT);
+	ck_assert_int_eq(h5_vfs_create(scene.vfs, gone, "x", O_WRONLY, &entry, &handle), -ENOENT);
+	ck_assert_int_eq(h5_vfs_symlink(scene.vfs, "data", gone, "x", &entry), -ENOENT);
+	ck_assert_int_eq(h5_vfs_link(scene.vfs, data, gone, "x", &entry), -ENOENT);
+	ck_assert_int_eq(h5_vfs_rename(scene.vfs, root, "data", gone, "x", 0), -ENOENT);
+	ck_assert_int_eq(h5_vfs_unlink(scene.vfs, gone, "x"), -ENOENT);
+	ck_assert_int_eq(h5_vfs_rmdir(scene.vfs, gone, "x"), -ENOENT);
+	ck_assert_uint_eq(request_digest(), before);
+	request_forget(gone);
+	request_forget(data);
 }
 END_TEST
 
@@ -275,6 +342,25 @@ START_TEST(numbers_of_objects)
 }
 END_TEST
 
+/* A number that is known by a name is that name's no more. */
+START_TEST(a_number_of_another_name)
+{
+	const uint64_t hashed = UINT64_C(1) << 63;
+	struct h5_node other = {.id = hashed | 4711, .name = "data", .from = H5_ROOT_ID},
+		       *node = request_find("data");
+	const uint64_t id = node->id;
+	struct h5_vfs_entry entry;
+
+	request_forget(node);
+	h5_number_remember(scene.vfs, &other);
+	ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, other.id, &entry), -ESTALE);
+	ck_assert_ptr_null(h5_number_first(scene.vfs, id)); /* nobody holds it */
+	SUCCEEDS(h5_vfs_lookup_id(scene.vfs, id, &entry));
+	ck_assert_uint_eq(entry.node->id, id);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
 /* ---- what has no attributes, no path, nothing to be written ---- */
 
 /* Its type is of no class that there is. */
@@ -341,6 +427,71 @@ START_TEST(what_has_nothing)
 END_TEST
 
 /* ---- files that take the place of others ---- */
+
+/* An array is written below `.h5fs` for a new dataset, whose name is taken before it is whole: what has the
+ * name keeps it. */
+START_TEST(a_name_that_is_taken_meanwhile)
+{
+	struct h5_node *npy = request_find(".h5fs/npy");
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale, address;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_create(scene.vfs, npy, "x.npy", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, request_npy, sizeof request_npy, H5_WRITE_AT, &written, &stale));
+	ASK("mkdir", "x");
+	address = request_address("x");
+	ck_assert_int_eq(h5_vfs_flush(handle), -EEXIST);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	request_forget(npy);
+	ck_assert_uint_eq(request_address("x"), address);
+	ASK("mkdir", "x/below");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+}
+END_TEST
+
+/* Text that is written anew, through a handle whose contents take the place of the old ones: it can be cut to
+ * nothing, or to what it is, and to nothing else. */
+START_TEST(new_text_is_cut)
+{
+	struct h5_handle *handle;
+	struct h5_node *node;
+	uint64_t stale;
+	size_t written;
+
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"2\"}");
+	request_write("new", O_WRONLY | O_TRUNC, "one\ntwo\n", 8);
+	node = request_find("new");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY | O_TRUNC, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "six\n", 4, H5_WRITE_AT, &written, &stale));
+	ck_assert_uint_eq(written, 4);
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, 4, &stale));
+	ck_assert_int_eq(h5_vfs_truncate(scene.vfs, node, handle, 3, &stale), -EOPNOTSUPP);
+	ck_assert_str_eq(h5_error_last()->text, "text is written only at its end");
+	ck_assert_int_eq(h5_vfs_truncate(scene.vfs, node, handle, 5, &stale), -EOPNOTSUPP);
+	SUCCEEDS(h5_vfs_write(handle, 4, "ten\n", 4, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_flush(handle));
+	request_check_bytes("new", "six\nten\n", 8);
+	h5_vfs_close_file(handle);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY | O_TRUNC, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "bad\nba", 6, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, 0, &stale));
+	SUCCEEDS(h5_vfs_write(handle, 0, "yes\n", 4, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_write(handle, 4, "and\n", 4, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	request_check_bytes("new", "yes\nand\n", 8);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY, &handle));
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, 0, &stale));
+	request_check_bytes("new", "yes\nand\n", 8);
+	SUCCEEDS(h5_vfs_fsync(handle));
+	request_check_bytes("new", "", 0);
+	h5_vfs_close_file(handle);
+	request_forget(node);
+}
+END_TEST
 
 static void check_gone(const char *name)
 {
@@ -510,6 +661,7 @@ START_TEST(virtual_datasets_while_memory_is_short)
 END_TEST
 
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
-		 targets_of_symlinks, declarations, names_beside, numbers_of_objects, an_attribute_of_no_type,
-		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
-		 virtual_datasets_while_memory_is_short)
+		 no_target_leads_out, directories_that_are_gone, a_number_of_another_name,
+		 a_name_that_is_taken_meanwhile, new_text_is_cut, targets_of_symlinks, declarations,
+		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing,
+		 a_backup_that_goes, renames, elements_in_other_files, virtual_datasets_while_memory_is_short)

@@ -136,6 +136,7 @@ static const struct request refused[] = {
 	{"rename", ".h5fs/npy/data.npy", ".h5fs/csv/x.csv", .error = -EPERM},
 	{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.npy", .flags = NOREPLACE, .error = -EINVAL},
 	{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/x.txt", .error = -EPERM},
+	{"rename", ".h5fs/npy/data.npy", ".h5fs/npy/ends in a mark%~0123456789abcdef.npy", .error = -EPERM},
 	{"rename", ".h5fs/attrs/data/text", ".h5fs/attrs/data/x", .error = -EPERM},
 	{"rename", ".h5fs/csv", ".h5fs/x", .error = -EPERM},
 	/* contents */
@@ -198,6 +199,8 @@ static const struct request refused[] = {
 	{"set", "new", "h5fs.info", "{\"shape\":\"4\",\"maxshape\":\"4,4\"}", .error = -EINVAL},
 	{"set", "new", "h5fs.info", "{\"shape\":\"4\",\"chunks\":\"2,2\"}", .error = -EINVAL},
 	{"set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"fill\":\"words\"}", .error = -EINVAL},
+	{"set", "new", "h5fs.info", "{\"shape\":\"0\",\"maxshape\":\"0\",\"filters\":\"shuffle\"}",
+	 .error = -EINVAL},
 	{"set", "new", "h5fs.dtype", "nonsense", .error = -EINVAL},
 	{"set", "new", "h5fs.filters", "nonsense", .error = -ENOTSUP},
 	{"set", "data", "h5fs.shape", "6,6", .error = -EINVAL},
