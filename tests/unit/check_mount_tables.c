@@ -4,6 +4,8 @@
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/growth.h"
+#include "vfs/name.h"
+#include "vfs/names.h"
 #include "vfs/node_number.h"
 #include "vfs/objects.h"
 #include "vfs/pending.h"
@@ -303,6 +305,60 @@ START_TEST(names_that_are_noted)
 }
 END_TEST
 
+static void count_call(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* The kernel is told names that it may know and that have changed, each once. */
+START_TEST(names_that_are_told)
+{
+	struct h5_node *group = request_find("group");
+	char name[H5_NAME_MAX + 1] = "";
+	uint64_t directory = 0;
+	unsigned calls = 0;
+
+	h5_names_tell(scene.vfs, group, "none");
+	ck_assert(!h5_vfs_take_stale_name(scene.vfs, &directory, name));
+	h5_vfs_on_stale_names(scene.vfs, count_call, &calls);
+	h5_names_tell(scene.vfs, group, "one");
+	ck_assert_uint_eq(calls, 1);
+	ck_assert(h5_vfs_take_stale_name(scene.vfs, &directory, name));
+	ck_assert_uint_eq(directory, group->id);
+	ck_assert_str_eq(name, "one");
+	ck_assert(!h5_vfs_take_stale_name(scene.vfs, &directory, name));
+	/* Without memory it keeps what it has. */
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	h5_names_tell(scene.vfs, group, "two");
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+	ck_assert(!h5_vfs_take_stale_name(scene.vfs, &directory, name));
+	ck_assert_uint_eq(calls, 1);
+	h5_vfs_on_stale_names(scene.vfs, NULL, NULL);
+	request_forget(group);
+}
+END_TEST
+
+/* A change of a name of which no note could be made, for want of memory. */
+START_TEST(names_without_a_note)
+{
+	const uint64_t before = scene.vfs->name_changes;
+	struct h5_buf path;
+
+	h5_buf_init(&path, 100);
+	SUCCEEDS(h5_vfs_find_path(scene.vfs, h5_vfs_root(scene.vfs), &path));
+	h5_buf_release(&path);
+	h5_lock_to_write(scene.vfs);
+	h5_names_changed(scene.vfs, h5_vfs_root(scene.vfs), NULL);
+	h5_unlock(scene.vfs);
+	ck_assert_uint_eq(scene.vfs->name_changes, before + 1);
+	ck_assert_ptr_null(scene.vfs->map);
+	ck_assert_ptr_null(scene.vfs->changed_names);
+	ck_assert_uint_eq(scene.vfs->changed_count, 0);
+}
+END_TEST
+
 /* ---- sizes that the kernel is told ---- */
 
 START_TEST(sizes_that_grow)
@@ -379,6 +435,122 @@ START_TEST(a_name_that_cannot_come_back)
 	ck_assert_ptr_null(scene.vfs->unused);
 	ck_assert_uint_eq(logged, 1);
 	request_forget(group);
+}
+END_TEST
+
+/* Memory is short while the name comes back: it comes all the same, or the next time. */
+START_TEST(a_name_that_comes_back_without_memory)
+{
+	struct h5_node *group = request_find("group");
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale;
+	size_t written;
+	unsigned n = 0;
+	bool failed = true;
+
+	scene.vfs->options.log = count_line;
+	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	for (n = 1; failed; n++) {
+		h5_lock_to_write(scene.vfs);
+		scene.vfs->around.before(scene.vfs->around.arg);
+		vfs_scene_empty_caches(&scene);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		scene.vfs->around.after(scene.vfs->around.arg, false);
+		fault_alloc_count(false);
+		failed = fault_alloc_disarm();
+		h5_unlock(scene.vfs);
+		ck_assert_ptr_nonnull(scene.vfs->pending);
+		request_check_bytes("group/new", "bytes", 5);
+	}
+	ck_assert_uint_gt(n, 3);
+	ck_assert_uint_eq(logged, 0);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	request_forget(group);
+	request_close();
+	request_open(scene.path, true, NULL);
+	request_check_bytes("group/new", "bytes", 5);
+}
+END_TEST
+
+/* ---- help names of exchanges ---- */
+
+static struct h5_help_name *add_help(uint64_t group, uint64_t object, const char *name)
+{
+	struct h5_help_name *help = calloc(1, sizeof *help);
+
+	*help = (struct h5_help_name){.group = group, .object = object};
+	snprintf(help->name, sizeof help->name, "%s", name);
+	h5_lock_to_write(scene.vfs);
+	h5_names_add_help(scene.vfs, help);
+	h5_unlock(scene.vfs);
+	return help;
+}
+
+/* What cannot be removed is tried again before the next commit. */
+START_TEST(help_names_that_stay)
+{
+	const uint64_t root = h5_file_superblock(scene.vfs->file)->root, data = request_address("data");
+	struct h5_help_name *stays;
+
+	ASK("symlink", "help", "data");
+	ASK("link", "name", "data");
+	ck_assert_uint_eq(scratch_references(scene.vfs->file, data), 2);
+	add_help(root, H5_UNDEF, "help");
+	add_help(root, data, "none");
+	stays = add_help(data, data, "help"); /* that is no group */
+	add_help(root, H5_UNDEF, "soft");
+	add_help(root, data, "name");
+	for (unsigned i = 0; i < 2; i++) {
+		ASK("mkdir", i ? "x" : "y");
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		ck_assert_ptr_eq(scene.vfs->help_names, stays);
+		ck_assert_ptr_null(stays->next);
+		ck_assert_int_eq(request_ask(&(struct request){"lookup", "help", .error = 0}), -ENOENT);
+		ck_assert_int_eq(request_ask(&(struct request){"lookup", "soft", .error = 0}), -ENOENT);
+		ck_assert_int_eq(request_ask(&(struct request){"lookup", "name", .error = 0}), -ENOENT);
+		ck_assert_uint_eq(scratch_references(scene.vfs->file, data), 1);
+	}
+	/* One that is gone is not removed again, if something has the name. */
+	ASK("symlink", "help", "data");
+	add_help(root, H5_UNDEF, "help");
+	h5_lock_to_write(scene.vfs);
+	h5_names_remove_help(scene.vfs);
+	h5_unlock(scene.vfs);
+	vfs_scene_empty_caches(&scene);
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", "help", .error = 0}), -ENOENT);
+	ASK("symlink", "help", "fixed");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ASK("lookup", "help");
+	request_check_bytes("data", request_elements, sizeof request_elements);
+}
+END_TEST
+
+/* A damaged file has a second name of an object whose only name was removed: nothing can be done with it,
+ * since the object goes with the next commit. */
+START_TEST(an_object_that_is_going)
+{
+	struct h5_node *node = request_find("data");
+	struct h5_file *file = scene.vfs->file;
+	const uint64_t root = h5_file_superblock(file)->root;
+	const struct h5_link link = {
+		.type = H5_LINK_HARD, .address = node->entity.address, .name = "again", .name_size = 5};
+
+	ASK("unlink", "data");
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, root, &link)));
+	request_forget(node);
+	ck_assert_ptr_nonnull(scene.vfs->unused);
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", "again", .error = 0}), -ESTALE);
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", "again", .error = 0}), -ESTALE);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_remove(file, root, "again", 5)));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_ptr_null(scene.vfs->unused);
 }
 END_TEST
 
@@ -483,5 +655,7 @@ END_TEST
 
 UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_of_what_has_changed,
 		 times_that_are_kept, lives, objects_that_two_nodes_show, numbers_that_are_remembered,
-		 names_that_are_noted, sizes_that_grow, a_name_that_cannot_come_back,
-		 a_new_file_in_a_commit_that_fails, two_new_files_at_one_address, chunks_of_plain_files)
+		 names_that_are_noted, names_that_are_told, names_without_a_note, sizes_that_grow,
+		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
+		 a_name_that_comes_back_without_memory, help_names_that_stay, an_object_that_is_going,
+		 two_new_files_at_one_address, chunks_of_plain_files)
