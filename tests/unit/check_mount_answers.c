@@ -259,12 +259,16 @@ START_TEST(modes_and_sizes)
 		{".h5fs", S_IFDIR | 0505, 0, 1, 0},
 		{".h5fs/csv", S_IFDIR | 0705, 10, 1, 0},
 		{".h5fs/json", S_IFDIR | 0505, 10, 1, 0},
+		{"declared", S_IFREG | 0640, 48, 1, 1}, /* of which nothing is stored */
 		{".h5fs/npy/data.npy", S_IFREG | 0640, 128 + 24, 1, 1},
+		{".h5fs/npy/far.npy", S_IFREG | 0440, -1, 1, -1},
+		{".h5fs/npy/outside/file.npy", S_IFREG | 0440, -1, 1, -1},
 		{".h5fs/lines/data", S_IFREG | 0640, 15, 1, 1},
 		{".h5fs/json/data.json", S_IFREG | 0440, -1, 1, -1},
 		{".h5fs/attrs/data/text", S_IFREG | 0640, 5, 1, 1},
 	};
 
+	ASK("set", "declared", "h5fs.shape", "3,4");
 	scene.vfs->options.uid = 1234;
 	scene.vfs->options.gid = 5678;
 	scene.vfs->options.fmask = 0004;

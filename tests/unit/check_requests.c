@@ -298,7 +298,7 @@ START_TEST(mounts_for_reading)
 		{"remove", "data", "user.number", .error = -EROFS},
 	};
 	struct h5_handle *handle;
-	struct h5_node *node;
+	struct h5_node *node, *array;
 	struct stat st;
 	size_t written;
 	uint64_t stale;
@@ -310,6 +310,10 @@ START_TEST(mounts_for_reading)
 	node = request_find("data");
 	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
 	ck_assert_uint_eq(st.st_mode, S_IFREG | 0444);
+	array = request_find(".h5fs/npy/data.npy");
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, array, &st));
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0444);
+	request_forget(array);
 	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
 	ck_assert_int_eq(h5_vfs_write(handle, 0, "x", 1, H5_WRITE_AT, &written, &stale), -EBADF);
 	ck_assert_int_eq(h5_vfs_fallocate(handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4), -EBADF);
