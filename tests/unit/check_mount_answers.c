@@ -291,6 +291,32 @@ START_TEST(modes_and_sizes)
 }
 END_TEST
 
+/* A page of a table of three dimensions is a file of the view that takes tables, but takes nothing itself. */
+START_TEST(pages_are_only_read)
+{
+	struct h5_node *directory, *page;
+	struct h5_handle *handle;
+	struct h5_dir *dir;
+	char path[300];
+	struct stat st;
+
+	ASK("set", "declared", "h5fs.shape", "2,2,2");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	directory = request_find(".h5fs/csv/declared");
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, directory, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 2);
+	snprintf(path, sizeof path, ".h5fs/csv/declared/%s", h5_vfs_dir_name(dir, 0));
+	h5_vfs_closedir(dir);
+	request_forget(directory);
+	page = request_find(path);
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, page, &st));
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0444);
+	ck_assert_int_eq(h5_vfs_open_file(scene.vfs, page, O_WRONLY, &handle), -EPERM);
+	ck_assert_int_eq(h5_vfs_open_file(scene.vfs, page, O_WRONLY | O_TRUNC, &handle), -EPERM);
+	request_forget(page);
+}
+END_TEST
+
 static struct h5_vfs_entry look_up(const char *directory, const char *name)
 {
 	struct h5_node *parent = request_find(directory);
@@ -469,5 +495,5 @@ END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
 		 mapped_pages_and_holes, files_that_are_there, an_object_of_no_kind, the_longest_list,
-		 modes_and_sizes, sizes_that_are_known, names_that_pass, long_directories,
-		 lists_that_are_read_again, blocks)
+		 modes_and_sizes, pages_are_only_read, sizes_that_are_known, names_that_pass,
+		 long_directories, lists_that_are_read_again, blocks)
