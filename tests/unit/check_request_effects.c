@@ -78,6 +78,27 @@ START_TEST(symlinks_in_directories_with_cut_names)
 }
 END_TEST
 
+/* A path has room for so many directories; in one below these no symlink leads up. */
+START_TEST(symlinks_in_deep_directories)
+{
+	enum { DEEP = 4096 / 2 + 1000 };
+	static struct h5_node *nodes[DEEP + 1];
+	struct h5_vfs_entry entry;
+
+	nodes[0] = h5_vfs_root(scene.vfs);
+	for (unsigned i = 0; i < DEEP; i++) {
+		SUCCEEDS(h5_vfs_mkdir(scene.vfs, nodes[i], "d", &entry));
+		nodes[i + 1] = entry.node;
+	}
+	ck_assert_int_eq(h5_vfs_symlink(scene.vfs, "../x", nodes[DEEP], "up", &entry), -ENAMETOOLONG);
+	ck_assert_int_eq(h5_vfs_lookup(scene.vfs, nodes[DEEP], "up", &entry), -ENOENT);
+	SUCCEEDS(h5_vfs_symlink(scene.vfs, "x", nodes[DEEP], "down", &entry));
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	for (unsigned i = DEEP; i > 0; i--)
+		h5_vfs_forget(scene.vfs, nodes[i], 1);
+}
+END_TEST
+
 /* Whatever makes a target: the last guard lets none pass that leads out of the mount. */
 START_TEST(no_target_leads_out)
 {
@@ -661,7 +682,8 @@ START_TEST(virtual_datasets_while_memory_is_short)
 END_TEST
 
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
-		 no_target_leads_out, directories_that_are_gone, a_number_of_another_name,
-		 a_name_that_is_taken_meanwhile, new_text_is_cut, targets_of_symlinks, declarations,
-		 names_beside, numbers_of_objects, an_attribute_of_no_type, what_has_nothing,
-		 a_backup_that_goes, renames, elements_in_other_files, virtual_datasets_while_memory_is_short)
+		 symlinks_in_deep_directories, no_target_leads_out, directories_that_are_gone,
+		 a_number_of_another_name, a_name_that_is_taken_meanwhile, new_text_is_cut,
+		 targets_of_symlinks, declarations, names_beside, numbers_of_objects, an_attribute_of_no_type,
+		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
+		 virtual_datasets_while_memory_is_short)
