@@ -409,6 +409,7 @@ START_TEST(a_name_that_cannot_come_back)
 	uint64_t stale;
 	size_t written;
 
+	logged = 0;
 	scene.vfs->options.log = count_line;
 	link.address = request_address("data");
 	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
@@ -449,6 +450,7 @@ START_TEST(a_name_that_comes_back_without_memory)
 	unsigned n = 0;
 	bool failed = true;
 
+	logged = 0;
 	scene.vfs->options.log = count_line;
 	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
 	SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
