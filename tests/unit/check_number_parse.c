@@ -211,6 +211,107 @@ START_TEST(floats_of_wild_formats)
 }
 END_TEST
 
+/* The low two bytes of the float that is nearest to the number. */
+static void half_is(const struct h5_datatype *t, const char *text, size_t n, unsigned expected)
+{
+	uint8_t data[4] = {0};
+
+	ck_assert_int_eq(h5_float_parse(t, text, n, data), 0);
+	ck_assert_msg(h5_uint_from(data, 2) == expected, "%.40s: %#x, not %#x", text,
+		      (unsigned)h5_uint_from(data, 2), expected);
+}
+
+/* Hexadecimal numbers near to the least float, 2^-24, and far below it. */
+START_TEST(hexadecimals_below_the_least_float)
+{
+	static const struct {
+		const char *text;
+		unsigned half;
+	} numbers[] = {
+		{"0x1p-24", 1},
+		{"0x3p-25", 2},
+		{"0x1p-25", 0},
+		{"0x3p-26", 1},
+		{"0x3p-27", 0},
+		{"0x1p-26", 0},
+		{"0x7p-27", 1},
+		{"0x1p-27", 0},
+		{"0x1p-999999999999", 0},
+		{"-0x1p-70000", 0x8000},
+		{"0xffp-31", 2},
+		{"0x1p-2147483649", 0},
+		{"-0x1p-4294967296", 0x8000},
+	};
+	const struct h5_datatype half = real(2, 5, 10, 15, H5_ORDER_LE);
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		half_is(&half, numbers[i].text, strlen(numbers[i].text), numbers[i].half);
+}
+END_TEST
+
+/* The mantissa is the integer bit alone. */
+START_TEST(floats_without_a_fraction)
+{
+	struct h5_datatype t = real(2, 5, 1, 15, H5_ORDER_LE);
+	uint8_t data[2];
+
+	t.fl.norm = H5_NORM_NONE;
+	float_is(&t, "1", (const uint8_t[]){0x1f, 0});
+	float_is(&t, "Infinity", (const uint8_t[]){0x3f, 0});
+	float_is(&t, "-Infinity", (const uint8_t[]){0x7f, 0});
+	ck_assert_int_eq(h5_float_parse(&t, "NaN", 3, data), -EINVAL);
+}
+END_TEST
+
+/* The decimal digits of 5^exponent. */
+static size_t power_of_five(unsigned exponent, char *text, size_t size)
+{
+	static struct h5_bignum b;
+	size_t at = size;
+
+	h5_bignum_set(&b, 1);
+	while (exponent--)
+		h5_bignum_mul(&b, 5);
+	while (b.n) {
+		uint32_t group = h5_bignum_div(&b, 1000000000);
+
+		for (unsigned i = 0; i < 9 && (b.n || group); i++, group /= 10)
+			text[--at] = (char)('0' + group % 10);
+	}
+	memmove(text, text + at, size - at);
+	return size - at;
+}
+
+/* The middle between two floats, and a digit far behind it that makes it more. */
+START_TEST(digits_far_behind_the_middle)
+{
+	enum { MANY = 12600, EXPONENT = 18026 };
+	static char text[2 * MANY];
+	/* The least float is 2^-18025, so the middle between it and 0 is 5^18026 x 10^-18026. */
+	const struct h5_datatype half = real(2, 5, 10, 15, H5_ORDER_LE),
+				 far = real(3, 16, 7, 18019, H5_ORDER_LE);
+	size_t n = (size_t)sprintf(text, "2.98023223876953125");
+
+	memset(text + n, '0', sizeof text - n);
+	memcpy(text + MANY, "0e-8", 4);
+	half_is(&half, text, MANY + 4, 0);
+	text[MANY] = '1';
+	half_is(&half, text, MANY + 4, 1);
+
+	n = power_of_five(EXPONENT, text, sizeof text);
+	ck_assert_uint_eq(n, MANY); /* as many as are looked at */
+	ck_assert_int_eq(text[n - 1], '5');
+	for (unsigned more = 0; more < 3; more++) {
+		/* 0, 1, 01 */
+		size_t end = n + (more ? more : 1);
+
+		memset(text + n, '0', 2);
+		text[end - 1] = more ? '1' : '0';
+		half_is(&far, text, end + (size_t)sprintf(text + end, "e-%zu", EXPONENT + end - n), more > 0);
+	}
+}
+END_TEST
+
 /* ---- integers ---- */
 
 static const struct {
@@ -389,4 +490,5 @@ START_TEST(long_numbers)
 END_TEST
 
 UNIT_MAIN("number_parse", floats_of_many_formats, nearest_floats, floats_at_the_ends, floats_of_wild_formats,
-	  words_that_are_floats, integers_of_any_width, integers_read_back, long_numbers)
+	  words_that_are_floats, hexadecimals_below_the_least_float, floats_without_a_fraction,
+	  digits_far_behind_the_middle, integers_of_any_width, integers_read_back, long_numbers)
