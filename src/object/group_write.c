@@ -136,8 +136,6 @@ static int begin_table(const struct change *change)
 	int rc;
 
 	h5_unit_begin(change->file);
-	if (h5_tx_is_new(change->file, change->address))
-		return 0;
 	rc = h5_tx_touch(change->file, change->address);
 	return rc ? h5_unit_end(change->file, rc) : 0;
 }
