@@ -241,6 +241,22 @@ int group_rename(struct group_model *m, unsigned i, unsigned j)
 	return 0;
 }
 
+int group_rename_as(struct group_model *m, unsigned i, unsigned j, char kind)
+{
+	struct group_link new = {kind, choose_target(m, kind), m->links[i].order};
+	struct texts texts;
+	struct h5_link link = make_link(m, j, kind, new.target, &texts);
+	char name[GROUP_NAME];
+	int rc = h5_group_rename(m->file, m->group, name, make_name(i, name), &link);
+
+	if (rc)
+		return rc;
+	m->serial++;
+	m->links[i].kind = 0;
+	m->links[j] = new;
+	return 0;
+}
+
 int group_move_out(struct group_model *m, unsigned i)
 {
 	struct texts texts;

@@ -61,6 +61,8 @@ int group_insert(struct group_model *m, unsigned i, char kind);
 int group_change(struct group_model *m, unsigned i, char kind);
 int group_remove(struct group_model *m, unsigned i);
 int group_rename(struct group_model *m, unsigned i, unsigned j);
+/* The link leads elsewhere, too. */
+int group_rename_as(struct group_model *m, unsigned i, unsigned j, char kind);
 /* The link moves to the root; it comes back as link i. */
 int group_move_out(struct group_model *m, unsigned i);
 int group_move_in(struct group_model *m, unsigned i);

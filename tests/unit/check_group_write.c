@@ -209,6 +209,50 @@ START_TEST(external_links_in_an_old_group)
 }
 END_TEST
 
+/* A link gets its own name again, or another one, and leads elsewhere. What cannot be leaves it alone. */
+START_TEST(links_that_are_renamed_and_changed)
+{
+	unsigned links = counts[1 + _i % 2];
+	struct group_model *m = group_model_begin(forms[_i], links, NULL);
+	bool was_old = m->is_old;
+
+	SUCCEEDS(group_rename_as(m, 1, 1, 'h'));
+	SUCCEEDS(group_rename_as(m, 4, 4, 's'));
+	SUCCEEDS(group_rename_as(m, 4, 190, 'h'));
+	SUCCEEDS(group_rename_as(m, 2, 191, 's'));
+	ck_assert_int_eq(group_rename_as(m, 0, 3, 'h'), -EEXIST);
+	ck_assert_int_eq(group_rename_as(m, 0, 3, 'x'), -EEXIST);
+	ck_assert_int_eq(group_rename_as(m, 199, 199, 's'), -ENOENT);
+	ck_assert_int_eq(group_rename_as(m, 199, 198, 'x'), -ENOENT);
+	group_check(m);
+	ck_assert_int_eq(m->is_old, was_old);
+	SUCCEEDS(group_rename_as(m, 3, 3, 'x'));
+	group_look(m);
+	ck_assert(!m->is_old);
+	group_check(m);
+	group_model_commit(m);
+	group_model_reopen(m);
+	group_check(m);
+	group_model_end(m);
+}
+END_TEST
+
+/* The first external link of a group of the old style is one that had another name. */
+START_TEST(an_old_link_becomes_external_with_another_name)
+{
+	struct group_model *m = group_model_begin("old", counts[1 + _i], NULL);
+
+	SUCCEEDS(group_rename_as(m, 3, 192, 'x'));
+	group_look(m);
+	ck_assert(!m->is_old);
+	group_check(m);
+	group_model_commit(m);
+	group_model_reopen(m);
+	group_check(m);
+	group_model_end(m);
+}
+END_TEST
+
 static void shake_a_little(struct group_model *m)
 {
 	group_shake(m, 8, 50);
@@ -280,4 +324,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
 		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, FORMS},
-		{a_link_moves_to_another_group, FORMS}, {a_damaged_link_info_message, COUNTS})
+		{links_that_are_renamed_and_changed, FORMS},
+		{an_old_link_becomes_external_with_another_name, 2}, {a_link_moves_to_another_group, FORMS},
+		{a_damaged_link_info_message, COUNTS})
