@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "object/global_heap.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,17 +79,18 @@ static int walk_parts(struct walk *walk, const struct h5_datatype *t, size_t at)
 		for (unsigned i = 0; i < t->compound.count && !rc; i++)
 			rc = walk_parts(walk, t->compound.members[i].type,
 					at + t->compound.members[i].offset);
-		return rc;
+		break;
 	case H5_CLASS_ARRAY:
 		for (size_t done = 0; done < t->size && !rc; done += t->array.base->size) {
 			rc = h5_interrupt_check();
 			if (!rc)
 				rc = walk_parts(walk, t->array.base, at + done);
 		}
-		return rc;
+		break;
 	default:
-		return 0;
+		assert(false); /* others are fixed */
 	}
+	return rc;
 }
 
 static void read_pointer(const struct walk *walk, const struct part *part, uint64_t *address, uint32_t *index)
