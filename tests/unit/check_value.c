@@ -313,6 +313,7 @@ enum {
 	ATTRIBUTE,
 	REGION_SHORT,
 	REGION_OF_LINE,
+	ATTRIBUTE_SHORT,
 	NOTHING, /* no object */
 };
 
@@ -400,6 +401,12 @@ static void put_file(struct bytes *b)
 	put(b, 77, 8);
 	put(b, 5, 2);
 	put(b, 0x2272747461, 5); /* attr" */
+	end_object(b, at);
+	at = begin_object(b, ATTRIBUTE_SHORT); /* its name is longer than what there is */
+	put(b, 8, 1);
+	put(b, 77, 8);
+	put(b, 5, 2);
+	put(b, 0x72747461, 4);
 	end_object(b, at);
 	at = begin_object(b, REGION_SHORT);
 	put(b, OBJECT, 4);
@@ -614,6 +621,7 @@ START_TEST(references_of_the_new_style)
 	json_is(file, &t, new_reference(5, 0, ATTRIBUTE).data, "null");
 	json_is(file, &t, new_reference(4, 0, NOTHING).data, "null");
 	json_is(file, &t, new_reference(3, 0, ATTRIBUTE).data, "null");
+	json_is(file, &t, new_reference(4, 0, ATTRIBUTE_SHORT).data, "null");
 	h5_file_set_close(set);
 }
 END_TEST

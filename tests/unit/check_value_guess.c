@@ -144,6 +144,17 @@ START_TEST(large_guesses)
 }
 END_TEST
 
+/* Nothing of it is read. */
+START_TEST(a_text_of_four_gigabytes)
+{
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+
+	ck_assert_int_eq(h5_value_guess("text", (size_t)UINT32_MAX + 1, 8, &type, &space), -EFBIG);
+	ck_assert_ptr_null(type);
+}
+END_TEST
+
 START_TEST(guesses_without_memory)
 {
 	static const char *const texts[] = {"[[1,2],[3,4]]", "[\"a\",\"b\"]", "0.5",
@@ -177,4 +188,5 @@ START_TEST(guesses_without_memory)
 }
 END_TEST
 
-UNIT_MAIN("value_guess", types_of_texts, any_text_reads_back, large_guesses, guesses_without_memory)
+UNIT_MAIN("value_guess", types_of_texts, any_text_reads_back, large_guesses, a_text_of_four_gigabytes,
+	  guesses_without_memory)

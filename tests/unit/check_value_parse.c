@@ -1,3 +1,4 @@
+#include "base/room.h"
 #include "change/transaction.h"
 #include "fault_alloc.h"
 #include "format/datatype_make.h"
@@ -5,6 +6,9 @@
 #include "object/object.h"
 #include "object/value_parse.h"
 #include "value_scene.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
 
@@ -339,6 +343,80 @@ START_TEST(references)
 }
 END_TEST
 
+static int no_path(void *arg, uint64_t address, struct h5_buf *path)
+{
+	(void)arg;
+	(void)address;
+	(void)path;
+	return -EIO;
+}
+
+static int no_address(void *arg, const char *path, size_t n, uint64_t *address)
+{
+	(void)arg;
+	(void)path;
+	(void)n;
+	(void)address;
+	return -EIO;
+}
+
+/* What fails while paths are sought is no fault of the text. */
+START_TEST(references_whose_paths_cannot_be_read)
+{
+	struct h5_datatype t = {.class = H5_CLASS_REFERENCE, .size = 8, .reference = {H5_REF_OBJECT}};
+	uint8_t old[8], data[8];
+	struct value_scene s;
+
+	value_scene_begin(&s);
+	SUCCEEDS(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, NULL, old));
+	s.context.object_path = no_path;
+	ck_assert_int_eq(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, old, data), -EIO);
+	SUCCEEDS(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, NULL, data));
+	ck_assert_mem_eq(data, old, 8);
+	s.context.object_path = value_scene_path;
+	s.parser.object_address = no_address;
+	ck_assert_int_eq(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, NULL, data), -EIO);
+	memset(data, 0, 8);
+	SUCCEEDS(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, old, data)); /* as it is */
+	ck_assert_mem_eq(data, old, 8);
+	value_scene_end(&s);
+}
+END_TEST
+
+/* Memory runs out at each allocation in turn, where references become others, stay as they are, and go. */
+START_TEST(references_without_memory)
+{
+	static const char *const texts[] = {"[\"/group\",\"/group\",null]", "/group"};
+	struct h5_datatype t = {.class = H5_CLASS_REFERENCE, .size = 8, .reference = {H5_REF_OBJECT}};
+	const struct h5_dataspace spaces[] = {line(3), scalar};
+	uint8_t old[24] = {0}, data[24];
+	struct value_scene s;
+
+	value_scene_begin(&s);
+	SUCCEEDS(h5_value_parse(&s.parser, &t, &scalar, "/group", 6, NULL, old + 8));
+	memcpy(old + 16, old + 8, 8);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned failed = 0;
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			int rc;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_value_parse(&s.parser, &t, &spaces[i], texts[i], strlen(texts[i]), old, data);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			failed += fired;
+		}
+		ck_assert_uint_gt(failed, 1);
+		value_reads_back(&s.context, &t, &spaces[i], data, texts[i], strlen(texts[i]), "references");
+	}
+	value_scene_end(&s);
+}
+END_TEST
+
 static void vlen_is(struct value_scene *s, const struct h5_datatype *t, const char *json)
 {
 	uint8_t data[64] = {0};
@@ -388,6 +466,91 @@ START_TEST(variable_length)
 }
 END_TEST
 
+/* ---- limits ---- */
+
+struct big_sink {
+	struct h5_heap_sink sink;
+	size_t n;
+};
+
+static int note_size(struct h5_heap_sink *sink, const void *data, size_t n, uint64_t *address,
+		     uint32_t *index)
+{
+	(void)data;
+	((struct big_sink *)sink)->n = n;
+	*address = 48;
+	*index = 1;
+	return 0;
+}
+
+/* An element has 32 bits for its length. The text is one page, many times. */
+START_TEST(texts_of_four_gigabytes)
+{
+	enum { PART = 16 << 20, PARTS = 257 };
+	struct h5_datatype *string = h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8);
+	struct h5_datatype reference = {.class = H5_CLASS_REFERENCE, .size = 8, .reference = {H5_REF_OBJECT}};
+	const size_t most = UINT32_MAX, size = (size_t)PART * PARTS;
+	struct big_sink sink = {.sink = {note_size}};
+	struct value_scene s;
+	int fd = memfd_create("text", MFD_CLOEXEC);
+	uint8_t data[16];
+	char *text;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, PART), 0);
+	text = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ck_assert_ptr_ne(text, MAP_FAILED);
+	for (size_t at = 0; at < size; at += PART)
+		ck_assert_ptr_ne(mmap(text + at, PART, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0),
+				 MAP_FAILED);
+	memset(text, '/', PART);
+	value_scene_begin(&s);
+	s.parser.heap = &sink.sink;
+	SUCCEEDS(h5_value_parse_vlen_string(&s.parser, string, text, most, data));
+	ck_assert_uint_eq(sink.n, most);
+	ck_assert_uint_eq(h5_uint_from(data, 4), UINT32_MAX);
+	sink.n = 0;
+	ck_assert_int_eq(h5_value_parse_vlen_string(&s.parser, string, text, most + 1, data), -EINVAL);
+	ck_assert_uint_eq(sink.n, 0);
+	ck_assert_str_eq(h5_error_last()->text, "4294967296 elements in a variable-length value");
+	ck_assert_int_eq(
+		h5_value_parse(&s.parser, &reference, &scalar, text, (size_t)INT32_MAX + 1, NULL, data),
+		-EINVAL);
+	ck_assert_str_eq(h5_error_last()->text, "the path is too long");
+	value_scene_end(&s);
+	munmap(text, size);
+	close(fd);
+	h5_datatype_free(string);
+}
+END_TEST
+
+/* A short text of elements that are large. */
+START_TEST(elements_beyond_the_budget)
+{
+	struct h5_datatype string = {.class = H5_CLASS_STRING, .size = 8 << 20};
+	struct h5_datatype list = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.base = &string}};
+	static const char few[] = "[\"a\"]", many[] = "[\"a\",\"b\",\"c\",\"d\",\"e\"]";
+	struct big_sink sink = {.sink = {note_size}};
+	struct h5_account account = {0};
+	struct h5_room *room;
+	struct value_scene s;
+	uint8_t data[16];
+
+	value_scene_begin(&s);
+	s.parser.heap = &sink.sink;
+	SUCCEEDS(h5_room_open(32 << 20, NULL, NULL, &room));
+	h5_account_begin(&account, room);
+	SUCCEEDS(h5_value_parse_json(&s.parser, &list, few, sizeof few - 1, NULL, data));
+	ck_assert_uint_eq(sink.n, string.size);
+	sink.n = 0;
+	ck_assert_int_eq(h5_value_parse_json(&s.parser, &list, many, sizeof many - 1, NULL, data), -EFBIG);
+	ck_assert_uint_eq(sink.n, 0);
+	h5_account_end(&account);
+	h5_room_close(room);
+	value_scene_end(&s);
+}
+END_TEST
+
 /* ---- failures ---- */
 
 /* Memory runs out at each allocation in turn, those of json-c among them: the value is the right one, or
@@ -430,4 +593,6 @@ START_TEST(every_allocation_can_fail)
 END_TEST
 
 UNIT_MAIN("value_parse", attributes_of_every_kind, strings, strings_with_nul, numbers_and_words, enumerations,
-	  compounds, old_members, arrays, references, variable_length, every_allocation_can_fail)
+	  compounds, old_members, arrays, references, references_whose_paths_cannot_be_read,
+	  references_without_memory, variable_length, texts_of_four_gigabytes, elements_beyond_the_budget,
+	  every_allocation_can_fail)
