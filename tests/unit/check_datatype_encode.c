@@ -623,7 +623,87 @@ START_TEST(pairs_of_floats)
 }
 END_TEST
 
+/* Memory runs out at each allocation in turn: that is told, and no other name of the type. */
+START_TEST(numpy_names_without_memory)
+{
+	static const char text[] = "[[\"a\",\"<i4\"],[\"b\",[[\"c\",\"<f8\"]]]]";
+	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	struct h5_datatype *type;
+
+	SUCCEEDS(h5_numpy_parse(text, strlen(text), 8, &type));
+	for (unsigned form = 0; form < 3; form++) {
+		struct h5_buf whole, out;
+		unsigned failed = 0;
+		bool fired = true;
+
+		h5_buf_init(&whole, 1000);
+		for (unsigned long n = 0; fired; n++) {
+			bool good = true;
+
+			h5_buf_init(&out, 1000);
+			if (n)
+				fault_alloc_arm(n);
+			fault_alloc_count(true);
+			if (!form)
+				h5_datatype_numpy(type, &out);
+			else if (form == 1)
+				good = h5_datatype_npy(type, &scalar, &out);
+			else
+				good = h5_datatype_zarr(type, &out);
+			fault_alloc_count(false);
+			if (!n) {
+				ck_assert(good && !out.err);
+				whole = out;
+				continue;
+			}
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(out.err, fired ? -ENOMEM : 0);
+			ck_assert(fired || good);
+			failed += fired;
+			if (!fired)
+				ck_assert(out.size == whole.size && !memcmp(out.data, whole.data, out.size));
+			h5_buf_release(&out);
+		}
+		ck_assert_uint_gt(failed, 2);
+		h5_buf_release(&whole);
+	}
+	h5_datatype_free(type);
+}
+END_TEST
+
+/* As many members as a message can count. */
+START_TEST(names_of_many_members)
+{
+	enum { MOST = UINT16_MAX };
+	struct h5_datatype *type;
+	struct h5_buf text;
+
+	for (unsigned n = MOST; n <= MOST + 1; n++) {
+		int rc;
+
+		h5_buf_init(&text, 20 * MOST);
+		for (unsigned i = 0; i < n; i++)
+			h5_buf_printf(&text, "%s[\"%x\",\"i1\"]", i ? "," : "[", i);
+		h5_buf_text(&text, "]");
+		rc = h5_numpy_parse(text.data, text.size, 8, &type);
+		h5_buf_release(&text);
+		if (n > MOST) {
+			ck_assert_int_eq(rc, -EINVAL);
+			ck_assert_str_eq(h5_error_last()->text, "type: too many members");
+			ck_assert_ptr_null(type);
+			continue;
+		}
+		ck_assert_int_eq(rc, 0);
+		ck_assert_uint_eq(type->compound.count, MOST);
+		ck_assert_uint_eq(type->size, MOST);
+		ck_assert_uint_eq(type->compound.members[MOST - 1].offset, MOST - 1);
+		h5_datatype_free(type);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
 		{tags_of_opaque_types, 1}, {too_large_for_a_message, 1}, {names_of_types, 1},
-		{names_nested_deep, 1}, {names_without_memory, 1}, {types_without_memory, 1},
-		{types_that_are_made, 1}, {types_that_numpy_lacks, 1}, {pairs_of_floats, 1})
+		{names_nested_deep, 1}, {names_without_memory, 1}, {numpy_names_without_memory, 1},
+		{names_of_many_members, 1}, {types_without_memory, 1}, {types_that_are_made, 1},
+		{types_that_numpy_lacks, 1}, {pairs_of_floats, 1})

@@ -226,6 +226,49 @@ START_TEST(nbit_describes_members)
 }
 END_TEST
 
+/* Arrays in arrays, as deep as nbit may go, and one level more. */
+START_TEST(nbit_of_deep_types)
+{
+	enum { DEPTH = 32 };
+	struct h5_datatype types[DEPTH + 2] = {integers};
+	const uint64_t chunk = 10;
+
+	for (unsigned i = 1; i < DEPTH + 2; i++)
+		types[i] = (struct h5_datatype){.class = H5_CLASS_ARRAY,
+						.size = types[0].size,
+						.array = {.base = &types[i - 1], .rank = 1, .dims = {1}}};
+	for (unsigned depth = DEPTH; depth < DEPTH + 2; depth++) {
+		const struct h5_filtered what = {.type = &types[depth], .rank = 1, .chunk = &chunk};
+		struct h5_filter_list list;
+		struct h5_pipeline pipeline;
+
+		SUCCEEDS(h5_filter_list_parse("nbit", 4, &list));
+		ck_assert_int_eq(h5_filter_list_make(&list, &what, &pipeline), depth > DEPTH ? -EINVAL : 0);
+		if (depth > DEPTH)
+			ck_assert_str_eq(h5_error_last()->text, "filters: too deep a type for nbit");
+		else /* three of the filter, two of each array, five of the number */
+			ck_assert_uint_eq(pipeline.filters[0].count, 3 + 2 * DEPTH + 5);
+		ck_assert_uint_eq(pipeline.count, depth <= DEPTH);
+		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
+START_TEST(as_many_filters_as_there_can_be)
+{
+	char text[12 * (H5_FILTERS_MAX + 1)] = "";
+	struct h5_filter_list list;
+
+	for (unsigned i = 0; i < H5_FILTERS_MAX; i++)
+		strcat(text, i ? ",shuffle" : "shuffle");
+	SUCCEEDS(h5_filter_list_parse(text, strlen(text), &list));
+	ck_assert_uint_eq(list.count, H5_FILTERS_MAX);
+	strcat(text, ",shuffle");
+	ck_assert_int_eq(h5_filter_list_parse(text, strlen(text), &list), -EINVAL);
+	ck_assert_str_eq(h5_error_last()->text, "filters: more than 32");
+}
+END_TEST
+
 /* ---- client values ---- */
 
 struct made {
@@ -489,5 +532,6 @@ START_TEST(parameters_of_values)
 END_TEST
 
 UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1},
-		{nbit_describes_members, 1}, {values_of_new_filters, 1}, {numbers_have_bounds, 1},
-		{what_a_parameter_may_be_is_told, 1}, {parameters_of_values, 1})
+		{nbit_describes_members, 1}, {nbit_of_deep_types, 1}, {as_many_filters_as_there_can_be, 1},
+		{values_of_new_filters, 1}, {numbers_have_bounds, 1}, {what_a_parameter_may_be_is_told, 1},
+		{parameters_of_values, 1})

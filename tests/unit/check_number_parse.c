@@ -461,6 +461,31 @@ START_TEST(integers_read_back)
 }
 END_TEST
 
+/* Bits beyond the element are dropped; what lies before and behind it stays. */
+START_TEST(bits_beyond_the_element)
+{
+	static const enum h5_byte_order orders[] = {H5_ORDER_LE, H5_ORDER_BE, H5_ORDER_VAX};
+	struct h5_bignum ones = {.n = 2, .limb = {UINT32_MAX, UINT32_MAX}}, bits;
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct h5_datatype t = integer(2, 0, 16, false, orders[i]);
+		uint8_t bytes[] = {1, 2, 3, 4, 0, 0, 5, 6, 7, 8}, *data = bytes + 4;
+
+		data[i == 1] = 0x34;
+		data[i != 1] = 0x12;
+		h5_element_bits(&t, data, 12, 40, &bits);
+		ck_assert_uint_eq(bits.n, 1);
+		ck_assert_uint_eq(bits.limb[0], 1);
+		h5_element_set_bits(&t, data, 13, 40, &ones);
+		h5_element_set_bits(&t, data, 16, 8, &ones);
+		ck_assert_uint_eq(data[i == 1], 0x34);
+		ck_assert_uint_eq(data[i != 1], 0xf2);
+		ck_assert_mem_eq(bytes, "\1\2\3\4", 4);
+		ck_assert_mem_eq(bytes + 6, "\5\6\7\10", 4);
+	}
+}
+END_TEST
+
 /* More digits than any number needs. */
 START_TEST(long_numbers)
 {
@@ -491,4 +516,5 @@ END_TEST
 
 UNIT_MAIN("number_parse", floats_of_many_formats, nearest_floats, floats_at_the_ends, floats_of_wild_formats,
 	  words_that_are_floats, hexadecimals_below_the_least_float, floats_without_a_fraction,
-	  digits_far_behind_the_middle, integers_of_any_width, integers_read_back, long_numbers)
+	  digits_far_behind_the_middle, integers_of_any_width, integers_read_back, bits_beyond_the_element,
+	  long_numbers)
