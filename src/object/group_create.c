@@ -122,8 +122,7 @@ static int renew_link(struct renewal *r, const struct h5_link *link)
 	rc = h5_dense_insert(r->file, &r->info, H5_NAMED_LINK, message.name, message.name_size, message.body,
 			     message.size, 0);
 	free((void *)message.body);
-	return rc == -EEXIST ? h5_fail(-EUCLEAN, r->table.btree, "symbol table: two entries of one name")
-			     : rc;
+	return rc;
 }
 
 static int renew_links(struct renewal *r, const struct h5_object *group)
