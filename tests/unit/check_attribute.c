@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "object/attribute.h"
 #include "objects.h"
 
@@ -103,6 +104,32 @@ START_TEST(committed_type_of_an_attribute)
 	ck_assert_uint_eq(attribute.size, 2 * (4 + 24));
 	h5_attribute_release(&attribute);
 	h5_file_put(o.file, ref);
+	objects_close(&o);
+}
+END_TEST
+
+/* The cache knows attributes by a hash of their names and what the caller adds to it. Two that are the same
+ * there are not taken for each other. */
+START_TEST(names_with_one_hash)
+{
+	struct opened o = objects_open("old");
+	const char *const first = "text1", *const second = "number2";
+	const uint64_t same = (uint64_t)h5_lookup3(first, 5, 0) << 32 ^ h5_lookup3(first, 5, 1) ^
+			      (uint64_t)h5_lookup3(second, 7, 0) << 32 ^ h5_lookup3(second, 7, 1);
+	const struct h5_attribute *attribute;
+	struct h5_lru_entry *ref, *other = NULL;
+	const struct h5_object *object = object_named(&o, "attributes3", &ref);
+	const uint64_t address = object->address;
+
+	h5_file_put(o.file, ref);
+	ck_assert_int_eq(h5_attribute_get(o.file, address, first, 0, &ref, &attribute), 0);
+	ck_assert_str_eq(attribute->name, first);
+	ck_assert_int_eq(h5_attribute_get(o.file, address, second, same, &other, &attribute), -EUCLEAN);
+	ck_assert_ptr_null(other);
+	ck_assert_int_eq(h5_attribute_get(o.file, address, second, 0, &other, &attribute), 0);
+	ck_assert_str_eq(attribute->name, second);
+	h5_lru_put(h5_file_shared(o.file)->chunks, other);
+	h5_lru_put(h5_file_shared(o.file)->chunks, ref);
 	objects_close(&o);
 }
 END_TEST
@@ -225,4 +252,5 @@ START_TEST(damaged_dense_storage)
 END_TEST
 
 UNIT_MAIN("attribute", attributes_are_as_h5py_says, large_attribute, committed_type_of_an_attribute,
-	  damaged_attribute_leaves_its_neighbours, data_beyond_the_message, damaged_dense_storage)
+	  names_with_one_hash, damaged_attribute_leaves_its_neighbours, data_beyond_the_message,
+	  damaged_dense_storage)

@@ -1,11 +1,13 @@
 /* Attributes are made, changed and removed in each storage: what fails changes nothing, and libhdf5 finds
  * what the reader finds. */
 #include "base/error.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
+#include "object/named_record_write.h"
 #include "object/path.h"
 #include "scratch.h"
 
@@ -276,6 +278,151 @@ START_TEST(too_large_for_a_message)
 }
 END_TEST
 
+/* The order of creation of an attribute in dense storage. */
+static int64_t dense_order(struct scene *s, const char *name)
+{
+	struct h5_named_storage storage;
+	struct h5_named_entry entry;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(s->scratch.file, s->group, &ref, &object));
+	SUCCEEDS(h5_named_storage_find(s->scratch.file, object, H5_NAMED_ATTRIBUTE, &storage));
+	ck_assert(storage.is_dense);
+	SUCCEEDS(h5_named_index_find(s->scratch.file, H5_NAMED_ATTRIBUTE, &storage.info, name, strlen(name),
+				     &entry));
+	h5_file_put(s->scratch.file, ref);
+	return entry.order;
+}
+
+/* An attribute gets so many elements that it does not fit into a message. It keeps its place in the order. */
+START_TEST(replaced_by_one_too_large_for_a_message)
+{
+	enum { MANY = 17000 };
+	const struct h5_dataspace space = {H5_SPACE_SIMPLE, 1, {MANY}, {MANY}, false, MANY};
+	static char before[1 << 14], after[1 << 19];
+	int32_t *values = calloc(MANY, sizeof *values);
+	struct scene s;
+	int rc;
+
+	ck_assert_ptr_nonnull(values);
+	values[MANY - 1] = 0x11223344;
+	begin(&s, forms[_i / 3], counts[_i % 3]);
+	SUCCEEDS(create(&s, "wide", 1));
+	SUCCEEDS(create(&s, "other", 1));
+	describe(&s, before, sizeof before);
+	rc = h5_attribute_replace(s.scratch.file, s.group, "wide", s.type, &space, values);
+	ck_assert_int_eq(rc, _i / 3 ? 0 : -E2BIG);
+	describe(&s, after, sizeof after);
+	if (rc) {
+		ck_assert_str_eq(before, after);
+	} else {
+		ck_assert_ptr_nonnull(strstr(after, "0000000044332211\n"));
+		if (_i / 3 == 2) {
+			ck_assert_int_eq(dense_order(&s, "wide"), s.count);
+			ck_assert_int_eq(dense_order(&s, "other"), s.count + 1);
+			SUCCEEDS(create(&s, "next", 1));
+			ck_assert_int_eq(dense_order(&s, "next"), s.count + 2);
+		}
+	}
+	judge(&s, false);
+	free(values);
+	end(&s);
+}
+END_TEST
+
+static int set_next_order(const void *arg, uint8_t *body, size_t n)
+{
+	const unsigned *order = arg;
+
+	ck_assert_uint_ge(n, 4);
+	h5_uint_to(body + 2, *order, 2);
+	return 0;
+}
+
+/* The order of creation has 16 bits. */
+START_TEST(more_than_can_be_counted)
+{
+	const unsigned last = 65534;
+	const int32_t value = 77;
+	static char before[1 << 14], after[1 << 14];
+	struct scene s;
+
+	begin(&s, "ordered", _i ? 12 : 1);
+	SUCCEEDS(h5_header_update(s.scratch.file, s.group, H5_MSG_ATTRIBUTE_INFO, set_next_order, &last));
+	SUCCEEDS(create(&s, "new", 1));
+	describe(&s, before, sizeof before);
+	ck_assert_int_eq(create(&s, "more", 1), -ENOSPC);
+	ck_assert_str_eq(h5_error_last()->text, "no more attributes can be counted");
+	ck_assert_int_eq(create(&s, "large", 1000), -ENOSPC);
+	describe(&s, after, sizeof after);
+	ck_assert_str_eq(before, after);
+	SUCCEEDS(h5_attribute_update(s.scratch.file, s.group, "new", &value, sizeof value));
+	SUCCEEDS(h5_attribute_remove(s.scratch.file, s.group, "new"));
+	end(&s);
+}
+END_TEST
+
+static int spoil_version(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	ck_assert_uint_gt(n, 0);
+	body[0] = 0x7f;
+	return 0;
+}
+
+/* Nobody knows where attributes of such an object are. */
+START_TEST(a_damaged_attribute_info_message)
+{
+	const struct h5_dataspace one = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	const int32_t value = 77;
+	struct scene s;
+
+	begin(&s, forms[1 + _i % 2], _i / 2 ? 12 : 1);
+	SUCCEEDS(create(&s, "new", 1));
+	SUCCEEDS(h5_header_update(s.scratch.file, s.group, H5_MSG_ATTRIBUTE_INFO, spoil_version, NULL));
+	ck_assert_int_eq(create(&s, "newer", 1), -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_remove(s.scratch.file, s.group, _i / 2 ? "a11" : "a00"), -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_replace(s.scratch.file, s.group, "new", s.type, &one, &value),
+			 -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_update(s.scratch.file, s.group, "new", &value, sizeof value), -EUCLEAN);
+	end(&s);
+}
+END_TEST
+
+static int name_as_other(const void *arg, uint8_t *body, size_t n)
+{
+	uint8_t *name = memmem(body, n, "m0", 3);
+
+	(void)arg;
+	ck_assert_ptr_nonnull(name);
+	name[1] = '1';
+	return 0;
+}
+
+/* Dense storage holds no name twice. What the header has stays there. */
+START_TEST(two_messages_of_one_name)
+{
+	static char before[1 << 14], after[1 << 14];
+	char name[16];
+	struct scene s;
+
+	begin(&s, forms[1 + _i], 0);
+	for (unsigned i = 0; i < 8; i++) {
+		snprintf(name, sizeof name, "m%u", i);
+		SUCCEEDS(create(&s, name, 1 + i));
+	}
+	SUCCEEDS(h5_header_update(s.scratch.file, s.group, H5_MSG_ATTRIBUTE, name_as_other, NULL));
+	describe(&s, before, sizeof before);
+	ck_assert_int_eq(create(&s, "m8", 1), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "object header: two messages of one name");
+	describe(&s, after, sizeof after);
+	ck_assert_str_eq(before, after);
+	ck_assert(!is_dense(&s));
+	end(&s);
+}
+END_TEST
+
 /* In each state of the commit that makes them dense there are the 8 attributes before it, or 9. */
 #define JUDGE_STATES                                                                                         \
 	"/usr/bin/python3 -c \""                                                                             \
@@ -320,4 +467,6 @@ START_TEST(killed_as_they_become_dense)
 END_TEST
 
 UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9}, {many, 9},
-		{too_large_for_a_message, 9}, {killed_as_they_become_dense, 2})
+		{too_large_for_a_message, 9}, {replaced_by_one_too_large_for_a_message, 9},
+		{more_than_can_be_counted, 2}, {a_damaged_attribute_info_message, 4},
+		{two_messages_of_one_name, 2}, {killed_as_they_become_dense, 2})

@@ -2,10 +2,14 @@
 #include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "crash_image.h"
+#include "format/datatype_make.h"
 #include "group_model.h"
+#include "object/attribute_write.h"
+#include "object/local_heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const forms[] = {"old", "new", "tracked", "indexed", "v108"};
 static const unsigned counts[] = {0, 7, 60};
@@ -253,6 +257,83 @@ START_TEST(an_old_link_becomes_external_with_another_name)
 }
 END_TEST
 
+static void set_text(struct group_model *m)
+{
+	static const struct h5_dataspace one = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	struct h5_datatype *type = h5_datatype_make_string(4, H5_PAD_NULLPAD, H5_CHARSET_ASCII);
+
+	ck_assert_ptr_nonnull(type);
+	SUCCEEDS(h5_attribute_create(m->file, m->group, "note", type, &one, "text"));
+	h5_datatype_free(type);
+}
+
+static void check_text(struct group_model *m)
+{
+	struct h5_attribute attribute;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(m->file, m->group, &ref, &object));
+	SUCCEEDS(h5_attribute_lookup(m->file, object, "note", &attribute));
+	ck_assert_uint_eq(attribute.size, 4);
+	ck_assert_mem_eq(attribute.data, "text", 4);
+	h5_attribute_release(&attribute);
+	h5_file_put(m->file, ref);
+}
+
+/* A group that becomes one of the new style keeps its other messages. */
+START_TEST(an_old_group_with_an_attribute)
+{
+	struct group_model *m = group_model_begin("old", counts[_i], NULL);
+
+	set_text(m);
+	insert_external(m);
+	group_look(m);
+	ck_assert(!m->is_old);
+	group_check(m);
+	check_text(m);
+	group_model_commit(m);
+	group_model_reopen(m);
+	group_check(m);
+	check_text(m);
+	group_model_end(m);
+}
+END_TEST
+
+/* A symbol table has a name twice, of which the first one is shown. That one stays when the group becomes one
+ * of the new style. */
+START_TEST(an_old_group_with_a_name_twice)
+{
+	struct group_model *m = group_model_begin("old", 60, NULL);
+	struct h5_group_storage storage;
+	const struct h5_object *object;
+	struct h5_local_heap heap;
+	struct h5_lru_entry *ref;
+	uint8_t *bytes, *name;
+
+	SUCCEEDS(h5_object_get(m->file, m->group, &ref, &object));
+	SUCCEEDS(h5_group_storage_find(m->file, object, &storage));
+	h5_file_put(m->file, ref);
+	SUCCEEDS(h5_local_heap_open(m->file, storage.table.heap, &heap));
+	bytes = malloc(heap.size);
+	ck_assert_ptr_nonnull(bytes);
+	SUCCEEDS(h5_file_read(m->file, heap.address, bytes, heap.size));
+	name = memmem(bytes, heap.size, "\0B", 3);
+	ck_assert_ptr_nonnull(name);
+	SUCCEEDS(h5_tx_write(m->file, heap.address + (uint64_t)(name + 1 - bytes), "A", 1));
+	free(bytes);
+	group_model_commit(m);
+	group_model_reopen(m);
+	insert_external(m);
+	group_look(m);
+	ck_assert(!m->is_old);
+	ck_assert(group_is_dense(m));
+	m->links[2].kind = 0;
+	group_check(m);
+	group_model_end(m);
+}
+END_TEST
+
 static void shake_a_little(struct group_model *m)
 {
 	group_shake(m, 8, 50);
@@ -325,5 +406,6 @@ END_TEST
 UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
 		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, FORMS},
 		{links_that_are_renamed_and_changed, FORMS},
-		{an_old_link_becomes_external_with_another_name, 2}, {a_link_moves_to_another_group, FORMS},
+		{an_old_link_becomes_external_with_another_name, 2}, {an_old_group_with_an_attribute, COUNTS},
+		{an_old_group_with_a_name_twice, 1}, {a_link_moves_to_another_group, FORMS},
 		{a_damaged_link_info_message, COUNTS})
