@@ -52,8 +52,7 @@ uint64_t h5_tree_ino_inside(const struct h5_tree_file *file, uint64_t inner)
 
 static void detach(struct h5_tree *tree, struct h5_tree_node *node)
 {
-	if (node->is_detached)
-		return;
+	assert(!node->is_detached);
 	HASH_DEL(tree->nodes, node);
 	DL_PREPEND(tree->detached, node);
 	node->is_detached = true;
