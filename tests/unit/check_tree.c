@@ -3,6 +3,7 @@
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "scratch.h"
+#include "tree/node.h"
 #include "tree/place.h"
 #include "tree/private.h"
 #include "vfs/private.h"
@@ -510,6 +511,17 @@ static void add_file(struct folder *folder, const char *name)
 	scratch_copy(from, path);
 }
 
+static void begin_with_files(struct folder *folder, struct h5_tree_node *nodes[3])
+{
+	static const char *const names[] = {"a.h5", "b.h5", "c.h5"};
+
+	begin(folder);
+	for (unsigned i = 0; i < 3; i++) {
+		add_file(folder, names[i]);
+		nodes[i] = find(folder, names[i]);
+	}
+}
+
 static struct h5_tree_node *find_inside(struct folder *folder, struct h5_tree_node *parent, const char *name)
 {
 	struct h5_tree_entry entry;
@@ -535,16 +547,11 @@ static void let_close(struct folder *folder, struct h5_tree_node *nodes[3])
  * file has another object there by now, nothing is left of the look-up. */
 START_TEST(references_to_nodes_in_files)
 {
-	static const char *const names[] = {"a.h5", "b.h5", "c.h5"};
 	struct h5_tree_node *nodes[3], *group, *inner;
 	struct folder folder;
 	unsigned before;
 
-	begin(&folder);
-	for (unsigned i = 0; i < 3; i++) {
-		add_file(&folder, names[i]);
-		nodes[i] = find(&folder, names[i]);
-	}
+	begin_with_files(&folder, nodes);
 	ck_assert_int_eq(enter(&folder, nodes[0], false), 0);
 	before = nodes_inside(nodes[0]);
 	group = find_inside(&folder, nodes[0], "group");
@@ -678,7 +685,242 @@ START_TEST(owners_in_files)
 }
 END_TEST
 
+/* The file has another object by the number of the node: that is another node, which gets the number. */
+START_TEST(a_number_of_another_object)
+{
+	struct h5_tree_node *file, *group, *others[2];
+	struct h5_tree_inside in;
+	struct folder folder;
+	unsigned before;
+
+	begin(&folder);
+	add_file(&folder, "a.h5");
+	file = find(&folder, "a.h5");
+	ck_assert_int_eq(enter(&folder, file, false), 0);
+	before = nodes_inside(file);
+	group = find_inside(&folder, file, "group");
+	SUCCEEDS(h5_tree_enter(folder.tree, file, &in));
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_vfs_entry found;
+		struct h5_tree_entry entry;
+
+		SUCCEEDS(h5_vfs_lookup(in.vfs, in.node, "group", &found));
+		found.st.st_ino += !i;
+		found.st.st_mode ^= i ? S_IFDIR ^ S_IFREG : 0;
+		SUCCEEDS(h5_tree_entry(folder.tree, file, "group", &found, &entry));
+		others[i] = entry.node;
+	}
+	h5_tree_leave(folder.tree, &in);
+	ck_assert(others[0] != group && others[1] != group && others[1] != others[0]);
+	ck_assert(group->is_detached && others[0]->is_detached && !others[1]->is_detached);
+	ck_assert_uint_eq(group->references, 1);
+	for (unsigned i = 0; i < 2; i++)
+		h5_tree_forget(folder.tree, others[i], 1);
+	ck_assert_int_eq(enter(&folder, group, false), 0);
+	h5_tree_forget(folder.tree, group, 1);
+	ck_assert_uint_eq(nodes_inside(file), before);
+	h5_tree_forget(folder.tree, file, 1);
+	end(&folder);
+}
+END_TEST
+
+/* Without memory for another name a node keeps the one it has; or the look-up fails, and nothing is left of
+ * it. */
+START_TEST(other_names_without_memory)
+{
+	struct h5_tree_node *file, *group, *data;
+	unsigned kept = 0;
+	struct h5_tree_inside in;
+	struct folder folder;
+	bool fired = true;
+
+	begin(&folder);
+	add_file(&folder, "a.h5");
+	file = find(&folder, "a.h5");
+	group = find_inside(&folder, file, "group");
+	SUCCEEDS(h5_tree_enter(folder.tree, group, &in));
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_vfs_entry found;
+		struct h5_tree_entry entry;
+		int rc;
+
+		data = find_inside(&folder, group, "data");
+		ck_assert_str_eq(data->name, "data");
+		SUCCEEDS(h5_vfs_lookup(in.vfs, in.node, "third", &found));
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_tree_entry(folder.tree, group, "third", &found, &entry);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || rc == -ENOMEM);
+		kept += !rc && fired;
+		ck_assert_str_eq(data->name, fired ? "data" : "third");
+		ck_assert(rc || entry.node == data);
+		ck_assert_ptr_eq(data->parent, group);
+		h5_tree_forget(folder.tree, data, 1 + !rc);
+		ck_assert_uint_eq(group->references, 1);
+	}
+	ck_assert_uint_eq(kept, 1);
+	h5_tree_leave(folder.tree, &in);
+	h5_tree_forget(folder.tree, group, 1);
+	h5_tree_forget(folder.tree, file, 1);
+	end(&folder);
+}
+END_TEST
+
+/* Nodes of a file that was closed are found again by their names, which takes memory. */
+START_TEST(ways_without_memory)
+{
+	struct h5_tree_node *nodes[3], *group, *inner;
+	struct folder folder;
+	unsigned failed = 0;
+	bool fired = true;
+
+	begin_with_files(&folder, nodes);
+	group = find_inside(&folder, nodes[0], "group");
+	inner = find_inside(&folder, group, "inner");
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_tree_inside in;
+		struct h5_node *inside;
+		int rc;
+
+		let_close(&folder, nodes);
+		SUCCEEDS(h5_tree_enter(folder.tree, nodes[0], &in));
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_tree_enter_too(folder.tree, inner, &in, &inside);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		failed += rc != 0;
+		ck_assert_uint_eq(group->references, 2);
+		ck_assert_uint_eq(inner->references, 1);
+		ck_assert_uint_eq(nodes[0]->references, 2);
+		SUCCEEDS(h5_tree_enter_too(folder.tree, inner, &in, &inside));
+		ck_assert_ptr_eq(inside, inner->inside);
+		h5_tree_leave(folder.tree, &in);
+	}
+	ck_assert_uint_gt(failed, 1);
+	h5_tree_forget(folder.tree, inner, 1);
+	h5_tree_forget(folder.tree, group, 1);
+	for (unsigned i = 0; i < 3; i++)
+		h5_tree_forget(folder.tree, nodes[i], 1);
+	end(&folder);
+}
+END_TEST
+
+/* A name that is longer than any of a local folder is not looked for in the table. */
+START_TEST(names_that_are_too_long_for_a_key)
+{
+	for (size_t n = NAME_MAX - 1; n < NAME_MAX + 3; n++) {
+		struct h5_tree_found found = {.kind = H5_TREE_PLAIN, .device = 1, .inode = 2};
+		struct h5_tree_node *root, *first, *second;
+		char name[NAME_MAX + 4] = "";
+		struct folder folder;
+
+		begin(&folder);
+		root = h5_tree_root(folder.tree);
+		memset(name, 'x', n);
+		ck_assert(!h5_tree_node_recall(folder.tree, root, name, &found));
+		SUCCEEDS(h5_tree_node_get(folder.tree, root, name, &found, &first));
+		SUCCEEDS(h5_tree_node_get(folder.tree, root, name, &found, &second));
+		ck_assert_int_eq(first == second, n <= NAME_MAX);
+		ck_assert_int_eq(h5_tree_node_recall(folder.tree, root, name, &found), n <= NAME_MAX);
+		ck_assert_str_eq(second->name, name);
+		h5_tree_forget(folder.tree, first, 1);
+		h5_tree_forget(folder.tree, second, 1);
+		end(&folder);
+	}
+}
+END_TEST
+
+/* The folder is not there, is none, or cannot be opened: nothing is left of it. */
+START_TEST(folders_that_cannot_be_opened)
+{
+	const struct h5_tree_options options = {.match = H5_TREE_MATCH, .open_files = 2};
+	const unsigned descriptors = unit_descriptors();
+	struct h5_tree *tree;
+	char path[160];
+	bool fired;
+
+	snprintf(path, sizeof path, "%s/none", scratch_folder());
+	ck_assert_int_eq(h5_tree_open(path, &options, &tree), -ENOENT);
+	scratch_run("touch '%s'", path);
+	ck_assert_int_eq(h5_tree_open(path, &options, &tree), -ENOTDIR);
+	scratch_run("rm '%s'; mkdir '%s'", path, path);
+	for (unsigned what = 0; what < 2; what++) {
+		unsigned failed = 0;
+
+		fired = true;
+		for (unsigned long n = 1; fired; n++) {
+			int rc;
+
+			if (what)
+				fault_alloc_arm(n);
+			else
+				fault_call_arm(CALL_OPENS_GONE, n, false);
+			fault_alloc_count(true);
+			rc = h5_tree_open(path, &options, &tree);
+			fault_alloc_count(false);
+			fired = what ? fault_alloc_disarm() : fault_call_disarm();
+			ck_assert_int_eq(rc, !fired ? 0 : what ? -ENOMEM : -ENOENT);
+			failed += fired;
+			if (rc)
+				ck_assert_uint_eq(unit_descriptors(), descriptors);
+		}
+		ck_assert_uint_ge(failed, 2);
+		h5_tree_close(tree);
+	}
+	scratch_run("rmdir '%s'", path);
+}
+END_TEST
+
+/* Handles of files that the vfs has opened are closed if there is no memory for them. */
+START_TEST(handles_without_memory)
+{
+	struct h5_tree_node *file, *data;
+	struct folder folder;
+	bool fired = true;
+	unsigned failed = 0;
+
+	begin(&folder);
+	add_file(&folder, "a.h5");
+	file = find(&folder, "a.h5");
+	data = find_inside(&folder, file, "again");
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_tree_handle *handle;
+		struct h5_tree_inside in;
+		struct h5_handle *inside;
+		int rc;
+
+		SUCCEEDS(h5_tree_enter(folder.tree, data, &in));
+		SUCCEEDS(h5_vfs_open_file(in.vfs, in.node, O_RDONLY, &inside));
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_tree_take_handle(folder.tree, data, inside, &handle);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		h5_tree_leave(folder.tree, &in);
+		if (!rc) {
+			ck_assert_ptr_eq(h5_tree_handle_inside(handle), inside);
+			ck_assert_uint_eq(file->file->held, 1);
+			h5_tree_close_file(handle);
+		}
+		failed += rc != 0;
+		check_unused(folder.tree);
+		ck_assert_ptr_null(in.vfs->handles);
+	}
+	ck_assert_uint_gt(failed, 0);
+	h5_tree_forget(folder.tree, data, 1);
+	h5_tree_forget(folder.tree, file, 1);
+	end(&folder);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("tree", {patterns, 1}, {paths, 1}, {folders_that_change, 1}, {files_are_opened, 2},
 		{files_that_go, 1}, {files_that_are_not_used, 1}, {calls_fail, QUESTIONS *FAULTS},
 		{references_to_nodes_in_files, 1}, {names_in_files, 1}, {files_that_other_programs_change, 1},
-		{owners_in_files, 4})
+		{a_number_of_another_object, 1}, {other_names_without_memory, 1}, {ways_without_memory, 1},
+		{names_that_are_too_long_for_a_key, 1}, {folders_that_cannot_be_opened, 1},
+		{handles_without_memory, 1}, {owners_in_files, 4})
