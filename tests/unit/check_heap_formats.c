@@ -1,6 +1,7 @@
 /* Fractal and global heaps, byte by byte, by the tables of the specification. */
 #include "examples.h"
 #include "format/fractal_heap.h"
+#include "format/free_space.h"
 #include "format/global_heap.h"
 
 /* ---- fractal heaps ---- */
@@ -387,4 +388,64 @@ START_TEST(collections_that_end)
 }
 END_TEST
 
-UNIT_MAIN("heap formats", shapes_of_fractal_heaps, fractal_heaps, global_heaps, collections_that_end)
+/* ---- notes of removed objects ---- */
+
+enum { NOTED = 2, NOTE = H5_REMOVED_NOTE_SIZE + NOTED * H5_REMOVED_OBJECT_SIZE };
+
+static bool read_note(const uint8_t *bytes, size_t n, unsigned most, struct h5_removed_note *note,
+		      struct h5_removed_object objects[NOTED])
+{
+	struct h5_reader r = h5_reader_init(bytes, n, H5_UNDEF, 8, 8);
+
+	memset(note, 0x55, sizeof *note);
+	memset(objects, 0x55, NOTED * sizeof *objects);
+	return h5_removed_note_decode(&r, note, objects, most);
+}
+
+/* Bytes that are no note, or are damaged, are not taken for one; and no more objects than there is room for.
+ */
+START_TEST(notes_of_removed_objects)
+{
+	const struct h5_removed_object noted[NOTED] = {{true, 0x1122334455667788, 3}, {false, 7, 1 << 20}};
+	const struct h5_removed_note written = {
+		.list = 0xa1b2c3d4, .state = {1, UINT64_MAX, 3, 4}, .room = 0x1234, .count = NOTED};
+	static const uint8_t begin[] = "h5fs\xd4\xc3\xb2\xa1\1\0\0\0\0\0\0\0\xff";
+	struct h5_removed_object objects[NOTED];
+	struct h5_removed_note note;
+	uint8_t bytes[NOTE];
+	struct h5_writer w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+
+	ck_assert_int_eq(h5_removed_note_encode(&w, &written, noted), 0);
+	ck_assert_ptr_eq(w.p, w.end);
+	ck_assert_mem_eq(bytes, begin, sizeof begin - 1);
+	ck_assert(read_note(bytes, NOTE, NOTED, &note, objects));
+	ck_assert_uint_eq(note.list, written.list);
+	ck_assert_mem_eq(note.state, written.state, sizeof note.state);
+	ck_assert_uint_eq(note.room, written.room);
+	ck_assert_uint_eq(note.count, NOTED);
+	for (unsigned i = 0; i < NOTED; i++) {
+		ck_assert_int_eq(objects[i].is_huge, noted[i].is_huge);
+		ck_assert_uint_eq(objects[i].offset, noted[i].offset);
+		ck_assert_uint_eq(objects[i].size, noted[i].size);
+	}
+	ck_assert(!read_note(bytes, NOTE, NOTED - 1, &note, objects));
+	ck_assert_uint_eq(objects[0].offset, 0x5555555555555555);
+	for (unsigned n = 0; n < NOTE; n++) {
+		ck_assert(!read_note(bytes, n, NOTED, &note, objects));
+		bytes[n] ^= 0x10;
+		ck_assert(!read_note(bytes, NOTE, NOTED, &note, objects));
+		bytes[n] ^= 0x10;
+	}
+	w = h5_writer_init(bytes, sizeof bytes - 1, 8, 8);
+	ck_assert_int_eq(h5_removed_note_encode(&w, &written, noted), -EOVERFLOW);
+	/* With the right checksum, but another signature. */
+	w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+	h5_write_bytes(&w, "h5fx", 4);
+	w.p = bytes + NOTE - 4;
+	h5_write_checksum(&w);
+	ck_assert(!read_note(bytes, NOTE, NOTED, &note, objects));
+}
+END_TEST
+
+UNIT_MAIN("heap formats", shapes_of_fractal_heaps, fractal_heaps, global_heaps, collections_that_end,
+	  notes_of_removed_objects)

@@ -447,6 +447,7 @@ START_TEST(defined_elements_become_blocks)
 					 WORD(0), WORD(1), WORD(1), WORD(2), WORD(2),  WORD(0), WORD(2),
 					 WORD(0), WORD(2), WORD(3), WORD(2), WORD(3)};
 	const struct h5_chunk_layout large = {.rank = 1, .dims = {H5_SELECTION_COORDINATES_MAX + 2}};
+	const struct h5_chunk_layout most = {.rank = 1, .dims = {65534}}, more = {.rank = 1, .dims = {65535}};
 	const struct h5_chunk_layout wide = {.rank = 1, .dims = {UINT64_C(1) << 32}};
 	uint8_t *data, *marks = calloc(1, H5_SELECTION_COORDINATES_MAX + 2);
 	size_t size;
@@ -461,6 +462,11 @@ START_TEST(defined_elements_become_blocks)
 	marks[0] = 1;
 	ck_assert_int_eq(h5_defined_elements_encode(&large, 8, marks, &data, &size), -EFBIG);
 	ck_assert_int_eq(h5_defined_elements_encode(&wide, 8, marks, &data, &size), -EFBIG);
+	/* Lengths have two bytes in the file: 65534 is the largest. */
+	memset(marks, 1, 70000);
+	ck_assert_int_eq(h5_defined_elements_encode(&most, 2, marks, &data, &size), 0);
+	free(data);
+	ck_assert_int_eq(h5_defined_elements_encode(&more, 2, marks, &data, &size), -EOVERFLOW);
 	free(marks);
 }
 END_TEST

@@ -173,6 +173,34 @@ START_TEST(a_full_heap_after_the_root_has_moved)
 }
 END_TEST
 
+/* A change of one entry writes its node alone, in place or anew: the nodes above, and those beside, stay
+ * where they are. */
+START_TEST(what_one_change_writes)
+{
+	enum { ROOT = 24 + 33 * 8 + 32 * 8 };
+	static const unsigned numbers[] = {5, 777, 5001, 12345, 19998};
+	struct symbol_model *m = symbol_model_begin("20000", 20000, NULL);
+	const uint64_t root = m->table.btree;
+	uint8_t before[ROOT], after[ROOT];
+
+	SUCCEEDS(h5_file_read(m->file, root, before, sizeof before));
+	ck_assert_uint_gt(before[5], 0); /* its level */
+	for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		SUCCEEDS(symbol_change(m, numbers[i], 'h', 3));
+		symbol_model_commit(m);
+		SUCCEEDS(symbol_remove(m, numbers[i]));
+		symbol_model_commit(m);
+		SUCCEEDS(symbol_insert(m, numbers[i], 'h', 4));
+		symbol_model_commit(m);
+		ck_assert_uint_eq(m->table.btree, root);
+		SUCCEEDS(h5_file_read(m->file, root, after, sizeof after));
+		ck_assert_mem_eq(before, after, sizeof before);
+	}
+	symbol_check(m);
+	symbol_model_end(m);
+}
+END_TEST
+
 START_TEST(what_cannot_be)
 {
 	struct symbol_model *m = symbol_model_begin("8", 8, NULL);
@@ -321,5 +349,6 @@ START_TEST(a_new_target_comes_first)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
-		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1}, {what_cannot_be, 1},
-		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
+		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
+		{what_one_change_writes, 1}, {what_cannot_be, 1}, {killed_between_cells, SHAKES},
+		{a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})

@@ -252,6 +252,30 @@ START_TEST(files_that_are_replaced_before_they_open)
 }
 END_TEST
 
+/* A link in a file that cannot be opened has no target. */
+START_TEST(links_in_files_that_do_not_open)
+{
+	struct h5_tree_node *nodes[FILES], *link;
+	struct h5_buf target;
+
+	folder_find_files(nodes);
+	link = folder_find(nodes[0], "soft");
+	SUCCEEDS(folder_use(nodes[1]));
+	SUCCEEDS(folder_use(nodes[2]));
+	ck_assert_int_eq(nodes[0]->file->state, H5_TREE_CLOSED);
+	h5_buf_init(&target, 100);
+	replaced.code = -EIO;
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, link, &target), -EIO);
+	ck_assert_uint_eq(target.size, 0);
+	SUCCEEDS(h5_tree_readlink(folder.tree, link, &target));
+	ck_assert_uint_gt(target.size, 1);
+	ck_assert_uint_eq(nodes[0]->file->uses, 0);
+	h5_buf_release(&target);
+	folder_forget(link);
+	folder_forget_files(nodes);
+}
+END_TEST
+
 /* Some programs take EWOULDBLOCK for the end of a file. */
 START_TEST(files_that_are_locked)
 {
@@ -586,6 +610,7 @@ int main(void)
 					  {files_that_requests_use, 1},
 					  {files_that_others_change, 1},
 					  {files_that_are_replaced_before_they_open, 1},
+					  {links_in_files_that_do_not_open, 1},
 					  {files_that_are_locked, 1},
 					  {waiting_threads_are_woken, 1},
 					  {idle_files, 1},
