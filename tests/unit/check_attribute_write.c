@@ -331,6 +331,39 @@ START_TEST(replaced_by_one_too_large_for_a_message)
 }
 END_TEST
 
+/* In a file whose lengths have fewer bytes than ours. */
+START_TEST(more_elements_than_the_file_can_count)
+{
+	struct h5_datatype *byte = h5_datatype_make_integer(1, false, H5_ORDER_LE);
+	struct h5_attribute found;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	struct scratch scratch;
+	uint64_t root, most;
+
+	scratch_init(&scratch, "object_narrow.h5");
+	scratch_open(&scratch);
+	root = h5_file_superblock(scratch.file)->root;
+	ck_assert_uint_lt(h5_file_superblock(scratch.file)->size_of_lengths, 8);
+	most = (UINT64_C(1) << 8 * h5_file_superblock(scratch.file)->size_of_lengths) - 2;
+	for (uint64_t n = most; n <= most + 1; n++) {
+		const struct h5_dataspace space = {H5_SPACE_SIMPLE, 2, {0, n}, {0, n}, false, 0};
+
+		ck_assert_int_eq(h5_attribute_create(scratch.file, root, n == most ? "most" : "more", byte,
+						     &space, ""),
+				 n == most ? 0 : -EOVERFLOW);
+	}
+	SUCCEEDS(h5_object_get(scratch.file, root, &ref, &object));
+	SUCCEEDS(h5_attribute_lookup(scratch.file, object, "most", &found));
+	ck_assert_uint_eq(found.space.dims[1], most);
+	h5_attribute_release(&found);
+	ck_assert_int_eq(h5_attribute_lookup(scratch.file, object, "more", &found), -ENODATA);
+	h5_file_put(scratch.file, ref);
+	h5_datatype_free(byte);
+	scratch_release(&scratch);
+}
+END_TEST
+
 static int set_next_order(const void *arg, uint8_t *body, size_t n)
 {
 	const unsigned *order = arg;
@@ -468,5 +501,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9}, {many, 9},
 		{too_large_for_a_message, 9}, {replaced_by_one_too_large_for_a_message, 9},
-		{more_than_can_be_counted, 2}, {a_damaged_attribute_info_message, 4},
-		{two_messages_of_one_name, 2}, {killed_as_they_become_dense, 2})
+		{more_elements_than_the_file_can_count, 1}, {more_than_can_be_counted, 2},
+		{a_damaged_attribute_info_message, 4}, {two_messages_of_one_name, 2},
+		{killed_as_they_become_dense, 2})

@@ -230,6 +230,25 @@ START_TEST(damaged_tables)
 }
 END_TEST
 
+/* The heap is full, and a name of another node goes on to its end: it stays as it is. */
+START_TEST(a_text_without_end)
+{
+	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
+	const struct h5_link link = {.type = H5_LINK_HARD, .address = m->targets[0]};
+	uint64_t heap = m->table.heap, node = number_at(m, m->table.btree + 32, 8);
+	uint64_t data = number_at(m, heap + 24, 8), size = number_at(m, heap + 8, 8);
+
+	poke_number(m, data + size - 8, 0x7878787878787878, 8);
+	poke_number(m, heap + 16, 1, 8);
+	poke_number(m, node + 8, size - 8, 8);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "\xff\xff", 2, &link), -EUCLEAN);
+	ck_assert_msg(strstr(h5_error_last()->text, "does not end"), "%s", h5_error_last()->text);
+	ck_assert_uint_eq(number_at(m, heap + 8, 8), size);
+	ck_assert_uint_eq(number_at(m, heap + 24, 8), data);
+	symbol_model_end(m);
+}
+END_TEST
+
 /* Any byte may be anything: nothing breaks. */
 START_TEST(random_damage)
 {
@@ -258,4 +277,4 @@ START_TEST(random_damage)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_faults", {every_allocation_can_fail, 1}, {every_write_can_fail, 1},
-		{damaged_tables, 17}, {random_damage, 200})
+		{damaged_tables, 17}, {a_text_without_end, 1}, {random_damage, 200})
