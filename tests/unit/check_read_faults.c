@@ -2,10 +2,12 @@
  * error is the right one, or the result all the same; and what was asked for can be asked for again. */
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "change/open.h"
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "fault_step.h"
+#include "format/virtual_mapping.h"
 #include "scratch.h"
 #include "unit.h"
 #include "vfs/vfs.h"
@@ -538,5 +540,38 @@ START_TEST(reads_are_late)
 }
 END_TEST
 
+/* A block of no mappings, version 1, needs memory all the same. */
+START_TEST(mappings_without_memory)
+{
+	uint8_t bytes[1 + 8 + 4] = {1};
+	unsigned failed = 0;
+	bool fired = true;
+
+	h5_uint_to(bytes + 9, h5_lookup3(bytes, 9, 0), 4);
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_reader r = h5_reader_init(bytes, sizeof bytes, H5_UNDEF, 8, 8);
+		struct h5_virtual_block block;
+		struct h5_virtual_mapping mapping;
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_virtual_block_open(&r, &block);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		failed += fired;
+		if (fired) {
+			ck_assert(!block.files && !block.datasets);
+			continue;
+		}
+		ck_assert_int_eq(h5_virtual_block_next(&block, &mapping), 0);
+		h5_virtual_block_release(&block);
+	}
+	ck_assert_uint_eq(failed, 2);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("read faults", read_list, release_list, reads_fail, all_reads_fail_from_one_on,
-		 reads_are_short, no_file_can_be_opened, memory_is_short, reads_are_late)
+		 reads_are_short, no_file_can_be_opened, memory_is_short, reads_are_late,
+		 mappings_without_memory)
