@@ -375,7 +375,6 @@ START_TEST(a_type_that_uses_itself)
 	struct removal_scene s;
 	struct h5_file *file;
 	uint64_t kept;
-
 	removal_open(&s, "types-", removal_versions[_i]);
 	file = s.scratch.file;
 	kept = removal_find(&s, "types/kept");
@@ -393,9 +392,7 @@ START_TEST(a_type_that_uses_itself)
 	SUCCEEDS(h5_tx_commit(file));
 	removal_end(&s);
 }
-END_TEST
-
-/* A datatype whose header is damaged stays, and so do its bytes. What has used it goes. */
+END_TEST /* A datatype whose header is damaged stays, and so do its bytes. What has used it goes. */
 START_TEST(a_damaged_type_stays)
 {
 	struct h5_extents met = {0};
@@ -404,7 +401,6 @@ START_TEST(a_damaged_type_stays)
 	uint64_t kept;
 	uint8_t byte = 0xff;
 	FILE *f;
-
 	removal_open(&s, "types-", removal_versions[_i]);
 	kept = removal_find(&s, "types/kept");
 	SUCCEEDS(h5_object_extents(s.scratch.file, removal_find(&s, "0/few"), removal_add_extent, &sum));
@@ -420,13 +416,49 @@ START_TEST(a_damaged_type_stays)
 	SUCCEEDS(h5_file_read(s.scratch.file, kept, &byte, 1));
 	ck_assert_uint_eq(byte, 0xff);
 	h5_extents_release(&met);
-	removal_end(&s);
-}
-END_TEST
+	, /* Attributes go one by one, those that are shared and those that only their object has, of which an
+	     index * knows all the same: the indexes count what is left. */
+		START_TEST(attributes_that_indexes_know)
+	{
+		struct h5_damage damage = {0};
+		unsigned before, messages, removed = 0;
+		struct removal_scene s = {0};
+		uint64_t object;
+		scratch_init(&s.scratch, _i ? "rare_sohm_tree.h5" : "rare_sohm_list.h5");
+		scratch_open(&s.scratch);
+		find_table(&s, &before);
+		object = removal_find(&s, "data7");
+		for (;;) {
+			char name[64];
+			struct h5_attribute_walk walk;
+			const struct h5_attribute *attribute;
+			const struct h5_object *found;
+			struct h5_lru_entry *ref;
+			int rc;
+			SUCCEEDS(h5_object_get(s.scratch.file, object, &ref, &found));
+			SUCCEEDS(h5_attribute_begin(&walk, s.scratch.file, found));
+			rc = h5_attribute_next(&walk, &attribute);
+			ck_assert_int_ge(rc, 0);
+			snprintf(name, sizeof name, "%s", rc ? attribute->name : "");
+			h5_attribute_end(&walk);
+			h5_file_put(s.scratch.file, ref);
+			if (!rc)
+				break;
+			SUCCEEDS(h5_attribute_remove(s.scratch.file, object, name));
+			removed++;
+			SUCCEEDS(h5_shared_table_check(s.scratch.file, &damage));
+			SUCCEEDS(h5_damage_result(&damage));
+		}
+		ck_assert_uint_gt(removed, 1);
+		find_table(&s, &messages);
+		ck_assert_uint_lt(messages, before);
+		SUCCEEDS(h5_tx_commit(s.scratch.file));
+		removal_end(&s);
+	}
+	END_TEST
 
-UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {too_many_names, REMOVAL_VERSIONS},
-		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},
+		UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {too_many_names, REMOVAL_VERSIONS}, {a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},, UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS},,
 		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
 		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
 		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
-		{a_table_of_shared_messages_moves, 2})
+		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 2})
