@@ -390,6 +390,42 @@ START_TEST(a_type_that_uses_itself)
 	SUCCEEDS(h5_header_set_references(file, kept, 1));
 	SUCCEEDS(h5_object_remove(file, kept));
 	SUCCEEDS(h5_tx_commit(file));
+	, static const char *const objects[][2] = {{"rare_sohm_list.h5", "data7"},
+						   {"rare_sohm_tree.h5", "data7"},
+						   {"object_shared.h5", "data3"}};
+	struct h5_damage damage = {0};
+	unsigned before, messages, removed = 0;
+	struct removal_scene s = {0};
+	uint64_t object;
+	scratch_init(&s.scratch, objects[_i][0]);
+	scratch_open(&s.scratch);
+	find_table(&s, &before);
+	object = removal_find(&s, objects[_i][1]);
+	for (;;) {
+		char name[64];
+		struct h5_attribute_walk walk;
+		const struct h5_attribute *attribute;
+		const struct h5_object *found;
+		struct h5_lru_entry *ref;
+		int rc;
+		SUCCEEDS(h5_object_get(s.scratch.file, object, &ref, &found));
+		SUCCEEDS(h5_attribute_begin(&walk, s.scratch.file, found));
+		rc = h5_attribute_next(&walk, &attribute);
+		ck_assert_int_ge(rc, 0);
+		snprintf(name, sizeof name, "%s", rc ? attribute->name : "");
+		h5_attribute_end(&walk);
+		h5_file_put(s.scratch.file, ref);
+		if (!rc)
+			break;
+		SUCCEEDS(h5_attribute_remove(s.scratch.file, object, name));
+		removed++;
+		SUCCEEDS(h5_shared_table_check(s.scratch.file, &damage));
+		SUCCEEDS(h5_damage_result(&damage));
+	}
+	ck_assert_uint_gt(removed, 1);
+	find_table(&s, &messages);
+	ck_assert_uint_lt(messages, before);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	removal_end(&s);
 }
 END_TEST /* A datatype whose header is damaged stays, and so do its bytes. What has used it goes. */
@@ -461,4 +497,4 @@ START_TEST(a_damaged_type_stays)
 		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
 		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
 		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
-		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 2})
+		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 3})
