@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -235,7 +236,8 @@ static unsigned single_width(struct h5_reader r, const struct h5_chunk_layout *c
 	size_t metadata = h5_chunk_metadata_size(chunk, chunk->single.filtered);
 	size_t rest = metadata + r.size_of_offsets;
 
-	if (h5_reader_left(&r) < 8 + rest || h5_reader_left(&r) == narrow + rest)
+	assert(narrow <= 8);
+	if (h5_reader_left(&r) < 8 + rest)
 		return narrow;
 	h5_reader_skip(&r, narrow);
 	if (h5_read_uint(&r, 8 - narrow))
