@@ -187,6 +187,16 @@ START_TEST(layouts_of_structured_chunks)
 				       &l),
 			 0);
 	ck_assert(l.chunked.single.size == 300 && l.chunked.single.metadata[0] == 200);
+	/* in two bytes, with a metadatum whose lower bytes are zero, and too few bytes behind it all for more
+	 */
+	ck_assert_int_eq(decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(300), 0, 0,
+					     0, 0, 0, 0, 1, 0, U64(4096), 0, 0, 0, 0, 0),
+				       &l),
+			 0);
+	ck_assert_uint_eq(l.chunked.single.size, 300);
+	ck_assert_uint_eq(l.chunked.single.metadata[0], 0);
+	ck_assert_uint_eq(l.chunked.single.metadata[6], 1);
+	ck_assert_uint_eq(l.chunked.address, 4096);
 	/* sections of variable-length data: nothing but the shape */
 	check_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 3, 3, 0), &l);
 	ck_assert(!l.chunked.structured.sparse && l.chunked.dims[0] == 40 && l.chunked.address == H5_UNDEF);
