@@ -410,14 +410,14 @@ transfer_scene = $(fake_curl) $(idle_fetcher) tests/lib/transfer_scene.h
 if HAVE_LIBCURL
 transfer_scene += tests/lib/transfer_scene.c
 endif
-tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(transfer_scene)
-tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
-tests_unit_check_transfers_store_SOURCES = tests/unit/check_transfers_store.c $(transfer_scene) $(scratch)
-tests_unit_check_transfers_store_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
-tests_unit_check_transfers_disk_SOURCES = tests/unit/check_transfers_disk.c $(transfer_scene) $(scratch)
-tests_unit_check_transfers_disk_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
-tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl)
-tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags)
+tests_unit_check_transfers_SOURCES = tests/unit/check_transfers.c $(transfer_scene) $(fault_alloc)
+tests_unit_check_transfers_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags) $(fault_alloc_flags)
+tests_unit_check_transfers_store_SOURCES = tests/unit/check_transfers_store.c $(transfer_scene) $(scratch) $(fault_alloc)
+tests_unit_check_transfers_store_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags) $(fault_alloc_flags)
+tests_unit_check_transfers_disk_SOURCES = tests/unit/check_transfers_disk.c $(transfer_scene) $(scratch) $(fault_alloc)
+tests_unit_check_transfers_disk_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags) $(fault_alloc_flags)
+tests_unit_check_credentials_SOURCES = tests/unit/check_credentials.c $(fake_curl) $(fault_alloc)
+tests_unit_check_credentials_LDFLAGS = $(AM_LDFLAGS) $(fake_curl_flags) $(fault_alloc_flags)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \

@@ -1,5 +1,6 @@
 #include "fake_curl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,10 @@ time_t __wrap_time(time_t *now)
 ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags)
 {
 	(void)flags;
+	if (fake_curl.no_chance) {
+		errno = EAGAIN;
+		return -1;
+	}
 	memset(bytes, 0, n);
 	memcpy(bytes, &fake_curl.chance, n < sizeof fake_curl.chance ? n : sizeof fake_curl.chance);
 	return (ssize_t)n;
@@ -200,6 +205,8 @@ CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 	if (is_text(option)) {
 		free(o->text);
 		o->text = o->pointer ? strdup(o->pointer) : NULL;
+		if (o->pointer && !o->text)
+			return CURLE_OUT_OF_MEMORY;
 	}
 	return CURLE_OK;
 }
@@ -250,9 +257,10 @@ struct curl_slist *curl_slist_append(struct curl_slist *list, const char *text)
 {
 	struct curl_slist *item = fails() ? NULL : calloc(1, sizeof *item), *last = list;
 
-	if (!item)
+	if (!item || !(item->data = strdup(text))) {
+		free(item);
 		return NULL;
-	item->data = strdup(text);
+	}
 	while (last && last->next)
 		last = last->next;
 	if (last)
@@ -360,6 +368,8 @@ CURLMcode curl_multi_perform(CURLM *multi, int *running)
 {
 	(void)multi;
 	*running = 0;
+	if (fake_curl.perform)
+		return fake_curl.perform;
 	for (size_t i = 0; i < HANDLES; i++) {
 		struct handle *h = handles[i];
 
@@ -397,6 +407,8 @@ CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd *more, unsigned count
 	(void)more;
 	(void)count;
 	(void)ready;
+	if (fake_curl.poll)
+		return fake_curl.poll;
 	has_clock = false;
 	fake_curl.wait(fake_curl.arg, milliseconds);
 	has_clock = true;

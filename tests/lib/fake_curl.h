@@ -24,8 +24,10 @@ struct fake_curl {
 	/* There is nothing to do for so long. */
 	void (*wait)(void *arg, int milliseconds);
 	void *arg;
-	int64_t now;	 /* milliseconds; of both clocks */
-	uint32_t chance; /* what getrandom() gives */
+	int64_t now;		 /* milliseconds; of both clocks */
+	uint32_t chance;	 /* what getrandom() gives */
+	bool no_chance;		 /* it fails */
+	CURLMcode perform, poll; /* what the calls of these names return, instead of doing their work */
 };
 
 extern struct fake_curl fake_curl;

@@ -13,6 +13,7 @@
 #ifdef HAVE_LIBCURL
 
 #include "fake_curl.h"
+#include "fault_alloc.h"
 #include "remote/credentials.h"
 
 /* 1970-01-12T13:46:40Z */
@@ -379,6 +380,15 @@ START_TEST(a_container)
 		is_failure(NULL, -EACCES, unreadable);
 		end();
 	}
+	/* An answer without keys. */
+	begin(H5_FROM_CONTAINER);
+	is_failure((struct step[]){{.url = "http://near", .status = 200, .body = "{}"},
+				   {.url = "http://near", .at = 200, .status = 200, .body = "{}"},
+				   {.url = "http://near", .at = 600, .status = 200, .body = "{}"},
+				   {0}},
+		   -EIO,
+		   "the container's server of credentials gives no credentials: its answer makes no sense");
+	end();
 	/* Others than machines never lack credentials. */
 	begin(H5_FROM_CONTAINER);
 	is_failure(refused, -EACCES, "the container's server of credentials gives no credentials (HTTP 403)");
@@ -591,50 +601,148 @@ START_TEST(files)
 }
 END_TEST
 
-/* Whatever lacks memory: there are credentials, or an error, and later there are. */
+/* ---- memory ---- */
+
+static void arm_libcurl(unsigned long n)
+{
+	fake_curl_arm(n);
+}
+
+static void arm_allocation(unsigned long n)
+{
+	fault_alloc_arm(n);
+	fault_alloc_count(true);
+}
+
+static bool disarm_allocation(void)
+{
+	fault_alloc_count(false);
+	return fault_alloc_disarm();
+}
+
+static const struct {
+	void (*arm)(unsigned long n);
+	bool (*disarm)(void);
+} lacks[] = {{arm_libcurl, fake_curl_disarm}, {arm_allocation, disarm_allocation}};
+
+/* Goes on until there are credentials, or none. */
+static enum h5_credentials_answer get(void)
+{
+	enum h5_credentials_answer known;
+
+	while ((known = want()) == H5_CREDENTIALS_WAIT) {
+		int running, left;
+		CURLMsg *message;
+
+		if (scene.c.state == H5_CREDENTIALS_RESTING) {
+			fake_curl.now = (int64_t)scene.c.due;
+			continue;
+		}
+		curl_multi_perform(scene.c.multi, &running);
+		message = curl_multi_info_read(scene.c.multi, &left);
+		ck_assert_ptr_nonnull(message);
+		curl_multi_remove_handle(scene.c.multi, message->easy_handle);
+		h5_credentials_end(&scene.c, message->easy_handle, message->data.result,
+				   (uint64_t)fake_curl.now);
+	}
+	return known;
+}
+
+/* Answers all that is asked, as often as it is asked. */
+static bool answer_any(void *arg, CURL *easy, struct fake_answer *a)
+{
+	const struct step *step = arg;
+
+	while (step->url && strcmp(step->url, fake_curl_text(easy, CURLOPT_URL)))
+		step++;
+	ck_assert_ptr_nonnull(step->url);
+	ck_assert_pstr_eq(fake_curl_text(easy, CURLOPT_COPYPOSTFIELDS), step->form);
+	for (size_t i = 0; i < 2 && step->fields[i]; i++)
+		ck_assert_pstr_eq(fake_curl_field(easy, step->fields[i]), step->fields[i]);
+	*a = (struct fake_answer){.head = "HTTP/1.1 200 x\r\n\r\n",
+				  .body = step->body,
+				  .size = strlen(step->body),
+				  .piece = 100};
+	return true;
+}
+
+/* Whatever lacks memory: there are credentials, or an error, and later there are. Nothing is asked for
+ * otherwise than with memory. */
 START_TEST(memory_is_short)
 {
-	static const struct step steps[] = {
-		SESSION(.status = 200, .body = "tok"),
-		{.url = ROLES, .status = 200, .body = "r"},
-		{.url = ROLES "r", .status = 200, .body = JSON("base", IN_AN_HOUR)},
-		{.url = "https://sts/",
-		 .form = FORM("AssumeRole", ""),
-		 .fields = {"x-amz-security-token: t"},
-		 .status = 200,
-		 .body = STS("AssumeRole", "k")},
-		{0}};
-	bool fired = true;
+	static const struct {
+		enum h5_identity_from from;
+		bool becomes;
+		const char *external, *token;
+		struct step steps[5];
+	} all[] = {
+		{.from = H5_FROM_INSTANCE,
+		 .becomes = true,
+		 .steps = {SESSION(.body = "tok"),
+			   {.url = ROLES, .fields = {"X-aws-ec2-metadata-token: tok"}, .body = "r"},
+			   {.url = ROLES "r",
+			    .fields = {"X-aws-ec2-metadata-token: tok"},
+			    .body = JSON("base", IN_AN_HOUR)},
+			   {.url = "https://sts/",
+			    .form = FORM("AssumeRole", ""),
+			    .fields = {"x-amz-security-token: t"},
+			    .body = STS("AssumeRole", "k")}}},
+		{.from = H5_FROM_CONTAINER,
+		 .token = "Bearer x",
+		 .steps = {{.url = "http://near",
+			    .fields = {"Authorization: Bearer x"},
+			    .body = JSON("k", IN_AN_HOUR)}}},
+		{.from = H5_FROM_TOKEN,
+		 .steps = {{.url = "https://sts/",
+			    .form = FORM("AssumeRoleWithWebIdentity", "&WebIdentityToken=w"),
+			    .body = STS("AssumeRoleWithWebIdentity", "k")}}},
+		{.from = H5_FROM_KEYS,
+		 .becomes = true,
+		 .external = "x y",
+		 .steps = {{.url = "https://sts/",
+			    .form = FORM("AssumeRole", "&ExternalId=x%20y"),
+			    .body = STS("AssumeRole", "k")}}},
+	};
+	char name[40];
+	int fd = write_token("w", name);
 
-	for (unsigned long n = 1; fired; n++) {
-		begin(H5_FROM_INSTANCE);
-		scene.c.identity.becomes = true;
-		fake_curl_arm(n);
-		scene.steps = steps;
-		while (want() == H5_CREDENTIALS_WAIT) {
-			int running, left;
-			CURLMsg *message;
+	for (size_t i = 0; i < sizeof all / sizeof *all * 2; i++) {
+		const size_t of = i / 2, lack = i % 2;
+		bool fired = true;
 
-			curl_multi_perform(scene.c.multi, &running);
-			message = curl_multi_info_read(scene.c.multi, &left);
-			curl_multi_remove_handle(scene.c.multi, message->easy_handle);
-			h5_credentials_end(&scene.c, message->easy_handle, message->data.result,
-					   (uint64_t)fake_curl.now);
+		for (unsigned long n = 1; fired; n++) {
+			enum h5_credentials_answer known;
+
+			begin(all[of].from);
+			fake_curl.ask = answer_any;
+			fake_curl.arg = (void *)all[of].steps;
+			scene.c.identity.becomes = all[of].becomes;
+			scene.c.identity.external = (char *)all[of].external;
+			scene.c.identity.token = (char *)all[of].token;
+			scene.c.identity.file = all[of].from == H5_FROM_TOKEN ? name : NULL;
+			if (all[of].from == H5_FROM_KEYS)
+				scene.c.identity.keys =
+					(struct h5_grant){.key = (char[]){"own"}, .secret = (char[]){"s"}};
+			lacks[lack].arm(n);
+			known = get();
+			fired = lacks[lack].disarm();
+			/* Some answers are asked for once more. */
+			if (!fired || !lack)
+				ck_assert_int_eq(known, fired ? H5_CREDENTIALS_NONE : H5_CREDENTIALS_GOOD);
+			if (known == H5_CREDENTIALS_NONE) {
+				ck_assert_int_eq(scene.c.code, -EACCES);
+				fake_curl.now += HOLD;
+				known = get();
+			}
+			ck_assert_int_eq(known, H5_CREDENTIALS_GOOD);
+			ck_assert_str_eq(scene.c.now.key, "k");
+			ck_assert_str_eq(scene.c.now.secret, "s");
+			ck_assert_str_eq(scene.c.now.token, "t");
+			ck_assert_int_eq(scene.c.code, 0);
+			end();
 		}
-		fired = fake_curl_disarm();
-		ck_assert_int_eq(want(), fired ? H5_CREDENTIALS_NONE : H5_CREDENTIALS_GOOD);
-		ck_assert_int_eq(scene.c.code, fired ? -EACCES : 0);
-		if (fired) {
-			struct step later[5];
-
-			memcpy(later, steps, sizeof later);
-			for (int i = 0; i < 4; i++)
-				later[i].at = HOLD;
-			fake_curl.now += HOLD;
-			is_granted(later, "k", NOW + 3600);
-		}
-		end();
 	}
+	close(fd);
 }
 END_TEST
 
