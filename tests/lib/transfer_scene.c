@@ -2,6 +2,7 @@
 
 #include "transfer_scene.h"
 
+#include "fault_alloc.h"
 #include "idle_fetcher.h"
 #include "remote/listing.h"
 #include "unit.h"
@@ -37,9 +38,14 @@ static void check_request(CURL *easy, const struct step *step)
 
 static bool answer(void *arg, CURL *easy, struct fake_answer *a)
 {
-	const struct step *step = &scene.steps[scene.next];
+	const struct step *step;
 
 	(void)arg;
+	/* What was learned before the failure is still known. */
+	while (scene.again && scene.next + 1 < scene.count &&
+	       strcmp(fake_curl_text(easy, CURLOPT_URL), scene.steps[scene.next].url))
+		scene.next++;
+	step = &scene.steps[scene.next];
 	ck_assert_msg(scene.next < scene.count, "one more request: %s", fake_curl_text(easy, CURLOPT_URL));
 	check_request(easy, step);
 	*a = (struct fake_answer){.head = step->head,
@@ -112,24 +118,27 @@ static int serve(void)
 	int status;
 
 	fake_curl_set_clock(true);
+	fault_alloc_count(true);
 	status = h5_fetcher_serve(scene.f);
+	fault_alloc_count(false);
 	fake_curl_set_clock(false);
 	scene.f->sources_used = scene.used;
 	return status;
 }
 
-static void send_request(const struct h5_remote_request *request, const char *name)
+static void send_request(const struct h5_remote_request *request, const char *name, size_t n)
 {
 	static struct h5_remote_message message;
 	size_t size;
 
 	message.request = *request;
 	message.request.cells = (uint32_t)((request->n + CELL - 1) / CELL);
-	message.request.name = (uint32_t)strlen(name);
+	message.request.name = (uint32_t)n;
 	/* Not in their order. */
 	for (uint32_t i = 0; i < message.request.cells; i++)
 		message.cells[i] = scene.f->end.cells - 1 - i;
-	memcpy(message.cells + message.request.cells, name, strlen(name));
+	if (n)
+		memcpy(message.cells + message.request.cells, name, n);
 	size = sizeof *request + message.request.cells * sizeof *message.cells + message.request.name;
 	ck_assert_int_eq(send(scene.ends[1], &message, size, MSG_NOSIGNAL), (ssize_t)size);
 }
@@ -142,7 +151,7 @@ const struct h5_remote_reply *try(struct h5_remote_request request, const struct
 	scene.steps = steps;
 	scene.count = count;
 	scene.next = scene.waits = 0;
-	send_request(&request, "");
+	send_request(&request, scene.name, scene.name_size);
 	ck_assert_int_eq(serve(), EXIT_SUCCESS);
 	ck_assert_int_eq(read(scene.ends[1], &scene.reply, sizeof scene.reply), sizeof scene.reply);
 	ck_assert_int_eq(recv(scene.ends[1], &(char){0}, 1, 0), -1); /* there is no other one */
@@ -190,22 +199,65 @@ void close_file(uint32_t file)
 			 0);
 	scene.f->end.fd = scene.ends[0];
 	scene.waits = 0;
-	send_request(&closing, "");
+	send_request(&closing, NULL, 0);
 	ck_assert_int_eq(serve(), EXIT_SUCCESS);
 	ck_assert_int_eq(scene.waits, 1);
 	close(scene.ends[0]);
 	close(scene.ends[1]);
 }
 
-void run(const struct scenario *s, const struct h5_remote_request *request)
+static size_t count_steps(const struct scenario *s)
 {
 	size_t count = 0;
 
 	while (count < STEPS && (s->steps[count].head || s->steps[count].result))
 		count++;
-	check_reply(ask(*request, s->steps, count), &s->expected, s->name);
+	return count;
+}
+
+static void check_result(const struct scenario *s, const struct h5_remote_request *request)
+{
+	check_reply(&scene.reply, &s->expected, s->name);
 	if (!s->expected.code)
 		check_cells(request, s->expected.got);
+}
+
+void run(const struct scenario *s, const struct h5_remote_request *request)
+{
+	ask(*request, s->steps, count_steps(s));
+	check_result(s, request);
+}
+
+void run_short(const struct scenario *s, const struct h5_remote_request *request, void (*start)(void),
+	       const char *const texts[])
+{
+	static const struct {
+		void (*arm)(unsigned long n);
+		bool (*disarm)(void);
+	} lacks[] = {{fake_curl_arm, fake_curl_disarm}, {fault_alloc_arm, fault_alloc_disarm}};
+
+	for (size_t i = 0; i < 2; i++) {
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			start();
+			lacks[i].arm(n);
+			try(*request, s->steps, count_steps(s));
+			fired = lacks[i].disarm();
+			if (fired && scene.reply.code) {
+				size_t k = 0;
+
+				while (texts[k] && strcmp(texts[k], scene.reply.text))
+					k++;
+				ck_assert_msg(texts[k], "%s: %s", s->name, scene.reply.text);
+				scene.again = true;
+				run(s, request);
+			}
+			ck_assert_uint_eq(scene.next, count_steps(s));
+			check_result(s, request);
+			end();
+		}
+	}
 }
 
 const struct h5_remote_request opening = {.what = H5_REMOTE_OPEN, .id = 7, .file = 2, .n = N};

@@ -1,4 +1,5 @@
-/* A fetcher whose requests a test makes, as the daemon does; the test is also the network, and the clock. */
+/* A fetcher whose requests a test makes, as the daemon does; the test is also the network, and the clock. Its
+ * allocations count (fault_alloc.h). */
 #ifndef H5_TESTS_TRANSFER_SCENE_H
 #define H5_TESTS_TRANSFER_SCENE_H
 
@@ -49,8 +50,11 @@ struct scene {
 	int ends[2];
 	const struct step *steps;
 	size_t count, next;
+	bool again; /* the first steps may be left out */
 	unsigned waits;
-	size_t used; /* sources of the fetcher */
+	size_t used;	  /* sources of the fetcher */
+	const char *name; /* that the next requests have */
+	size_t name_size; /* 0: they have none */
 	struct h5_remote_request request;
 	struct h5_remote_reply reply;
 	unsigned replies;
@@ -81,6 +85,10 @@ const struct h5_remote_reply *try(struct h5_remote_request request, const struct
 const struct h5_remote_reply *ask(struct h5_remote_request request, const struct step *steps, size_t count);
 /* Makes the request of the scenario: the reply is what it expects. */
 void run(const struct scenario *s, const struct h5_remote_request *request);
+/* The same while memory is short: another call or allocation fails each time. Then the error is one of the
+ * texts, or there is none; after it the request is served. */
+void run_short(const struct scenario *s, const struct h5_remote_request *request, void (*start)(void),
+	       const char *const texts[]);
 void close_file(uint32_t file);
 /* The bytes of the request that the reply says to be there are those of the file. */
 void check_cells(const struct h5_remote_request *request, uint64_t n);

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #ifdef HAVE_LIBCURL
 
@@ -661,9 +663,83 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+#define NO_MEMORY "no memory for a request"
+#define NO_FILE	  "not a file beside the URL"
+
+static void begin_fields(void)
+{
+	begin();
+	scene.f->options.alone = false;
+	scene.name = "a b";
+	scene.name_size = 3;
+}
+
+START_TEST(memory_is_short_on_the_way)
+{
+	static const struct scenario
+		elsewhere = {"a whole file elsewhere",
+			     {{.url = MINE, LEADS("http://h/")},
+			      {.url = "http://h/", .head = HEAD("200") END, .n = SIZE, .piece = 9000}},
+			     {.got = N, .size = SIZE}},
+		beside = {"a file beside",
+			  {{.url = "http://host/folder/a%20b", .head = PART, .n = N}},
+			  {.got = N, .size = SIZE}},
+		open = {"an open file",
+			{{.fields = {"If-Match: \"a\""},
+			  .head = HEAD("206") REST END,
+			  .from = CELL,
+			  .n = N - 100}},
+			{.got = N - 100, .size = SIZE}};
+
+	run_short(&elsewhere, &opening, begin,
+		  (const char *const[]){NO_MEMORY, NO_FILE,
+					"a redirect that is not followed: a loop, or not to HTTP(S)",
+					"the server gives no ranges of the file, which is larger than "
+					"remote_whole= has room for",
+					NULL});
+	run_short(&beside, &opening, begin_fields, (const char *const[]){NO_MEMORY, NO_FILE, NULL});
+	run_short(&open, &reading, begin, (const char *const[]){NO_MEMORY, NULL});
+}
+END_TEST
+
+/* The kernel has no random bytes yet: then it is the number of the request that keeps tries apart. */
+START_TEST(no_chance)
+{
+	static const struct step steps[] = {
+		{.url = MINE, .head = HEAD("503") END},
+		{.url = MINE, .at = 50 + 7, .head = HEAD("503") END},
+		{.url = MINE, .at = 57 + 100 + 7, .head = PART, .n = N},
+	};
+
+	begin();
+	fake_curl.no_chance = true;
+	check_reply(ask(opening, steps, 3), &(struct expected){.got = N, .size = SIZE, .repeated = 2},
+		    "no chance");
+	end();
+}
+END_TEST
+
+/* Without libcurl there is no fetcher: it ends, and the daemon sees that. */
+START_TEST(libcurl_fails)
+{
+	for (int polls = 0; polls < 2; polls++) {
+		begin();
+		ck_assert_int_eq(
+			socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, scene.ends), 0);
+		scene.f->end.fd = scene.ends[0];
+		*(polls ? &fake_curl.poll : &fake_curl.perform) = CURLM_INTERNAL_ERROR;
+		ck_assert_int_eq(h5_fetcher_serve(scene.f), EXIT_FAILURE);
+		close(scene.ends[0]);
+		close(scene.ends[1]);
+		end();
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("transfers", {files_are_opened, sizeof openings / sizeof *openings}, {whole_files, 1},
 		{files_are_read, sizeof readings / sizeof *readings}, {the_rest_of_a_request, 1},
-		{after_a_failure, 1}, {long_answers, 1}, {settings, 1}, {memory_is_short, 1})
+		{after_a_failure, 1}, {long_answers, 1}, {settings, 1}, {memory_is_short, 1},
+		{memory_is_short_on_the_way, 1}, {no_chance, 1}, {libcurl_fails, 1})
 
 #else
 
