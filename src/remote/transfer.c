@@ -393,26 +393,31 @@ static bool go_elsewhere(struct h5_transfer *t)
 }
 
 /* From now on the store is asked, and requests are signed, for that region. At Amazon, each has servers of
- * its own. */
+ * its own. False: no memory, and it is the old region that counts: files that have been moved meanwhile will
+ * be told again. */
 static bool change_region(struct h5_fetcher *f, const char *region)
 {
+	struct h5_s3 there = f->s3;
 	char *url;
 
-	strcpy(f->s3.region, region);
-	url = h5_s3_url(&f->s3, f->options.url);
+	strcpy(there.region, region);
+	url = h5_s3_url(&there, f->options.url);
 	if (!url)
 		return false;
-	free(f->url);
-	f->url = url;
 	for (size_t i = 0; i < f->sources_used; i++) {
 		struct h5_source *source = &f->sources[i];
+		char *moved = source->url ? h5_url_moved(source->url, url) : NULL;
 
-		url = source->url ? h5_url_moved(source->url, f->url) : NULL;
-		if (source->url && !url)
+		if (source->url && !moved) {
+			free(url);
 			return false;
+		}
 		free(source->url);
-		source->url = url;
+		source->url = moved;
 	}
+	free(f->url);
+	f->url = url;
+	f->s3 = there;
 	return true;
 }
 

@@ -335,9 +335,58 @@ START_TEST(keys_of_a_profile)
 }
 END_TEST
 
+/* ---- memory ---- */
+
+static void begin_version(void)
+{
+	begin_store();
+	strcpy(scene.f->sources[0].version, "v/1");
+}
+
+static void begin_listing(void)
+{
+	begin_store();
+	scene.name = "/d/\0next";
+	scene.name_size = 8;
+}
+
+/* Nothing of a change of the region stays if it cannot be finished. */
+START_TEST(memory_is_short)
+{
+	static const struct scenario
+		moved = {"another region",
+			 {{.url = HERE, .head = HEAD("301") IN("there") END},
+			  {.url = AT("there"), .head = PART, .n = N}},
+			 {.got = N, .size = SIZE}},
+		version = {"a version",
+			   {{.url = HERE "?versionId=v%2F1",
+			     .fields = {"If-Match: \"a\"", SIGNED, "x-amz-security-token: T"},
+			     .head = HEAD("206") REST TAG("a") END,
+			     .from = CELL,
+			     .n = N - 100}},
+			   {.got = N - 100, .size = SIZE}},
+		page = {"a page behind another one",
+			{{.url = "https://bucket.s3.here.amazonaws.com/?continuation-token=next&"
+				 "delimiter=%2F&encoding-type=url&list-type=2&prefix=k%2Fd%2F",
+			  .fields = {SIGNED, "x-amz-security-token: T"},
+			  .head = HEAD("200") END,
+			  .n = 40000,
+			  .piece = 9000}},
+			{.got = N, .size = 40000}};
+
+	run_short(&moved, &opening, begin_store,
+		  (const char *const[]){"no memory for a request", "not a file beside the URL",
+					"the store names one region after another", NULL});
+	run_short(&version, &reading, begin_version, (const char *const[]){"no memory for a request", NULL});
+	run_short(&page, &listing, begin_listing,
+		  (const char *const[]){"no memory for a request", "not a listing of the prefix",
+					"a page of the listing is longer than it may be", NULL});
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("transfers_store", {objects_are_opened, sizeof stores / sizeof *stores},
 		{objects_are_signed_for, 1}, {versions, 1}, {pages_are_listed, sizeof pages / sizeof *pages},
-		{pages_at_once, 1}, {keys_of_a_profile, sizeof newer / sizeof *newer})
+		{pages_at_once, 1}, {keys_of_a_profile, sizeof newer / sizeof *newer}, {memory_is_short, 1})
 
 #else
 
