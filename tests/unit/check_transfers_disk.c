@@ -11,6 +11,7 @@
 #ifdef HAVE_LIBCURL
 
 #include "base/checked.h"
+#include "fault_alloc.h"
 #include "scratch.h"
 #include "transfer_scene.h"
 
@@ -273,6 +274,96 @@ START_TEST(damaged_blocks)
 }
 END_TEST
 
+/* A file that is cut while it is in use has nothing of what it had. */
+START_TEST(a_cut_file)
+{
+	static const struct step start = {.url = MINE, .range = "0-16383", .head = FIRST END, .n = CELL};
+	const struct h5_remote_request request = {.what = H5_REMOTE_READ, .id = 9, .file = 2, .n = CELL};
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	ck_assert_int_eq(ftruncate(scene.f->sources[2].disk->fd, 0), 0);
+	ask(request, &start, 1);
+	ck_assert_int_eq(scene.reply.code, 0);
+	ck_assert_uint_eq(scene.reply.from_disk, 0);
+	ck_assert_ptr_nonnull(strstr(scene.reply.text, ": thrown away"));
+	check_cells(&request, CELL);
+	ck_assert_uint_eq(read_file(0, CELL, NULL), CELL);
+	end_disk();
+}
+END_TEST
+
+/* Confirms what is offered, and else sends it. */
+static bool answer_either(void *arg, CURL *easy, struct fake_answer *a)
+{
+	(void)arg;
+	if (fake_curl_field(easy, OFFER))
+		*a = (struct fake_answer){.head = confirmed.head};
+	else
+		*a = (struct fake_answer){
+			.head = fetched.head, .body = (const char *)content, .size = CELL, .piece = 1000};
+	return true;
+}
+
+/* Opens the file and reads its first cell: each is served, or has an error that says so. True: both are
+ * served. */
+static bool use_file(void)
+{
+	const struct h5_remote_request start = {.what = H5_REMOTE_READ, .id = 9, .file = 2, .n = CELL};
+	struct h5_remote_request request = opening;
+
+	request.n = CELL;
+	memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
+	try(request, NULL, 0);
+	if (!scene.reply.code) {
+		check_cells(&request, CELL);
+		memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
+		try(start, NULL, 0);
+	}
+	if (!scene.reply.code) {
+		check_cells(&start, CELL);
+		return true;
+	}
+	ck_assert_int_ne(scene.f->sources[2].known, scene.reply.id == opening.id);
+	ck_assert(!strcmp(scene.reply.text, "no memory for a request") ||
+		  !strcmp(scene.reply.text, "not a file beside the URL"));
+	return false;
+}
+
+/* The disk cache is a help, and no more: without memory for it, bytes come from the server. */
+START_TEST(memory_is_short)
+{
+	for (int i = 0; i < 4; i++) {
+		bool there = i % 2, fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			bool served;
+
+			begin_disk();
+			if (there) {
+				open_file(CELL, &fetched, 1, &one_cell);
+				close_file(2);
+			}
+			fake_curl.ask = answer_either;
+			(i / 2 ? fault_alloc_arm : fake_curl_arm)(n);
+			served = use_file();
+			fired = (i / 2 ? fault_alloc_disarm : fake_curl_disarm)();
+			/* What libcurl has no memory for is an error. */
+			ck_assert(i / 2 ? served || fired : served != fired);
+			if (scene.f->sources[2].known)
+				close_file(2);
+			ck_assert_uint_eq(scene.f->disk.open, 0);
+			/* What is there stays there, and is found again. */
+			ck_assert(use_file());
+			if (there || !fired)
+				ck_assert_uint_eq(scene.reply.from_disk, CELL);
+			close_file(2);
+			end_disk();
+		}
+	}
+}
+END_TEST
+
 /* Bytes are kept for the place that redirects lead to. A URL with another signature is the same place. */
 START_TEST(places_on_disk)
 {
@@ -453,8 +544,8 @@ START_TEST(a_large_opening)
 }
 END_TEST
 
-UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, places_on_disk,
-	  a_large_file, a_gap_in_a_large_file, a_large_opening)
+UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, a_cut_file,
+	  memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file, a_large_opening)
 
 #else
 
