@@ -55,14 +55,13 @@ static bool take_name(struct parser *p, struct h5_text *name)
 	return name->n;
 }
 
-/* NAME="VALUE"; what it says has no meaning here. */
+/* NAME="VALUE", whose first byte is one of a name; what it says has no meaning here. */
 static bool skip_attribute(struct parser *p)
 {
 	struct h5_text name;
 	char quote;
 
-	if (!take_name(p, &name))
-		return false;
+	take_name(p, &name);
 	skip_blanks(p);
 	if (!skip(p, "="))
 		return false;
