@@ -313,6 +313,8 @@ strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wr
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_remote_SOURCES = tests/unit/check_remote.c tests/lib/edge.h $(fault_alloc)
+tests_unit_check_remote_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_remote_files_SOURCES = tests/unit/check_remote_files.c tests/lib/link_scene.h $(strict_lock)
 tests_unit_check_remote_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags)
 tests_unit_check_remote_link_SOURCES = tests/unit/check_remote_link.c tests/lib/link_scene.h $(fault_alloc)
@@ -336,7 +338,7 @@ tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(v
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(fault_alloc) $(scratch)
-tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock
+tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock,--wrap=fstat64,--wrap=getrandom,--wrap=openat64
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c tests/lib/onion_builder.h $(fault_alloc) $(scratch)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)

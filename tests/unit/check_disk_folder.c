@@ -21,14 +21,14 @@ static char path[128];
 /* ---- calls that fail, and the clock ---- */
 
 static int64_t seconds; /* 0: the machine's clock */
-static int rename_error, lock_error;
+static int rename_error, lock_error, stat_error, chance_error;
+static int open_error; /* of the next file that is opened to be written, and not made */
+static bool goes;      /* that file has been removed before */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __real_renameat2(int from, const char *a, int to, const char *b, unsigned flags);
-int __wrap_renameat2(int from, const char *a, int to, const char *b, unsigned flags);
-int __real_flock(int fd, int how);
-int __wrap_flock(int fd, int how);
+int __real_openat64(int dirfd, const char *name, int flags, mode_t mode);
+int __wrap_openat64(int dirfd, const char *name, int flags, mode_t mode);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -38,19 +38,34 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-int __wrap_renameat2(int from, const char *a, int to, const char *b, unsigned flags)
-{
-	if (!rename_error)
-		return __real_renameat2(from, a, to, b, flags);
-	errno = rename_error;
-	return -1;
-}
+#define WRAP(error, result, name, parameters, arguments)                                                     \
+	result __real_##name parameters;                                                                     \
+	result __wrap_##name parameters;                                                                     \
+	result __wrap_##name parameters                                                                      \
+	{                                                                                                    \
+		errno = error;                                                                               \
+		return error ? -1 : __real_##name arguments;                                                 \
+	}
 
-int __wrap_flock(int fd, int how)
+WRAP(rename_error, int, renameat2, (int from, const char *a, int to, const char *b, unsigned flags),
+     (from, a, to, b, flags))
+WRAP(lock_error, int, flock, (int fd, int how), (fd, how))
+WRAP(stat_error, int, fstat64, (int fd, struct stat *st), (fd, st))
+WRAP(chance_error, ssize_t, getrandom, (void *bytes, size_t n, unsigned flags), (bytes, n, flags))
+
+int __wrap_openat64(int dirfd, const char *name, int flags, mode_t mode)
 {
-	if (!lock_error)
-		return __real_flock(fd, how);
-	errno = lock_error;
+	int error = open_error;
+
+	if ((flags & O_ACCMODE) != O_RDWR || flags & O_CREAT)
+		return __real_openat64(dirfd, name, flags, mode);
+	open_error = 0;
+	if (goes)
+		unlinkat(dirfd, name, 0);
+	goes = false;
+	if (!error)
+		return __real_openat64(dirfd, name, flags, mode);
+	errno = error;
 	return -1;
 }
 
@@ -70,7 +85,7 @@ static void begin(void)
 static void end(void)
 {
 	seconds = 0;
-	rename_error = lock_error = 0;
+	rename_error = lock_error = stat_error = chance_error = open_error = 0;
 	ck_assert_uint_eq(folder.open, 0);
 	close(folder.fd);
 }
@@ -519,6 +534,64 @@ START_TEST(calls_that_fail)
 }
 END_TEST
 
+/* A file that this user may not open is another one's. Any other error may pass by: the file stays. */
+START_TEST(files_that_cannot_be_opened)
+{
+	static const struct {
+		int error;
+		bool stays;
+	} cases[] = {{EACCES, false}, {EPERM, false}, {EMFILE, true}, {EIO, true}};
+	const struct h5_disk_header a = header_of(1, "a");
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin();
+		make(&a);
+		open_error = cases[i].error;
+		ck_assert_ptr_null(h5_disk_find(&folder, a.url));
+		ck_assert_int_eq(is_there(&a), cases[i].stays);
+		ck_assert_int_eq(!*folder.note, cases[i].stays);
+		if (!cases[i].stays)
+			ck_assert_ptr_nonnull(strstr(folder.note, ": not a file of this user: thrown away"));
+		ck_assert(!folder.stopped);
+		end();
+	}
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_looked_at)
+{
+	const struct h5_disk_header a = header_of(1, "a");
+	unsigned descriptors;
+
+	begin();
+	make(&a);
+	descriptors = unit_descriptors();
+	stat_error = EIO;
+	ck_assert_ptr_null(h5_disk_find(&folder, a.url));
+	ck_assert(is_there(&a) && !folder.stopped && !*folder.note);
+	ck_assert_ptr_null(h5_disk_open(&folder, &a));
+	ck_assert_str_eq(folder.note, "nothing more is stored: Input/output error");
+	ck_assert(is_there(&a));
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
+	end();
+}
+END_TEST
+
+/* Without random bytes no file can have a name that nobody knows. */
+START_TEST(no_chance)
+{
+	const struct h5_disk_header a = header_of(1, "a");
+
+	begin();
+	chance_error = ENOSYS;
+	ck_assert_int_eq(h5_disk_folder_open(path), -ENOSYS);
+	ck_assert_ptr_null(h5_disk_open(&folder, &a));
+	ck_assert_str_eq(folder.note, "nothing more is stored: Function not implemented");
+	ck_assert_uint_eq(count(), 0);
+	end();
+}
+END_TEST
+
 /* ---- the budget ---- */
 
 /* Makes a file of so many pages under the name. */
@@ -647,6 +720,17 @@ START_TEST(files_that_stay)
 	ck_assert_int_eq(faccessat(folder.fd, "mine", F_OK, 0), 0);
 	close(fd);
 	end();
+	/* One that cannot be opened, either; one that somebody else removes is gone. */
+	for (int i = 0; i < 2; i++) {
+		begin();
+		put_five();
+		open_error = i ? 0 : EACCES;
+		goes = i;
+		folder.budget = USED;
+		ck_assert(h5_disk_has_room(&folder, 1));
+		ck_assert_uint_eq(count_five(), i ? 15 : 16 + 7);
+		end();
+	}
 	/* If all are in use, there is no room. */
 	begin();
 	put_five();
@@ -759,6 +843,7 @@ END_TEST
 
 UNIT_MAIN_LOOPS("disk_folder", {places, 1}, {versions, 1}, {the_last_one, 1}, {use, 1},
 		{what_is_not_believed, sizeof unsound / sizeof *unsound}, {a_folder_instead, 1},
-		{discarded_files, 1}, {files_that_go, 1}, {calls_that_fail, 1}, {parts_of_the_budget, 1},
-		{files_make_room, 1}, {files_that_stay, 1}, {pauses, 1}, {an_end_of_storing, 1},
-		{memory_is_short, 1})
+		{discarded_files, 1}, {files_that_go, 1}, {calls_that_fail, 1},
+		{files_that_cannot_be_opened, 1}, {files_that_cannot_be_looked_at, 1}, {no_chance, 1},
+		{parts_of_the_budget, 1}, {files_make_room, 1}, {files_that_stay, 1}, {pauses, 1},
+		{an_end_of_storing, 1}, {memory_is_short, 1})

@@ -408,6 +408,7 @@ START_TEST(files_of_profiles)
 	struct h5_identity identity = {0};
 	struct h5_s3 s3 = {0};
 	const char *why;
+	bool fired = true;
 
 	clear_environment();
 	setenv("HOME", "/no/home", 1);
@@ -416,6 +417,21 @@ START_TEST(files_of_profiles)
 	ck_assert_str_eq(identity.files[1], "/no/home/.aws/config");
 	ck_assert_str_eq(identity.profile, "default");
 	release_identity(&identity);
+	/* There is memory for both names, or an error. */
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_identity_find(&identity, &s3, NULL, true, &why);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM && !strcmp(why, "no memory")));
+		if (!rc)
+			ck_assert(!strcmp(identity.files[0], "/no/home/.aws/credentials") &&
+				  !strcmp(identity.files[1], "/no/home/.aws/config"));
+		release_identity(&identity);
+	}
 	setenv("AWS_SHARED_CREDENTIALS_FILE", "/a", 1);
 	setenv("AWS_CONFIG_FILE", "/b", 1);
 	setenv("AWS_PROFILE", "p", 1);

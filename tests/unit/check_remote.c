@@ -1,5 +1,6 @@
 /* Heads of responses, and URLs. */
 #include "edge.h"
+#include "fault_alloc.h"
 #include "remote/response.h"
 #include "remote/url.h"
 #include "unit.h"
@@ -457,6 +458,12 @@ START_TEST(complete_urls)
 
 		ck_assert_str_eq(got, cases[i][1]);
 		free(got);
+		fault_alloc_arm(1);
+		fault_alloc_count(true);
+		got = h5_url_complete(cases[i][0]);
+		fault_alloc_count(false);
+		ck_assert(fault_alloc_disarm());
+		ck_assert_ptr_null(got);
 	}
 }
 END_TEST
