@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,7 +17,6 @@
 #undef curl_multi_setopt
 
 static struct {
-	__typeof__(curl_easy_cleanup) *easy_cleanup;
 	__typeof__(curl_easy_getinfo) *easy_getinfo;
 	__typeof__(curl_easy_init) *easy_init;
 	__typeof__(curl_easy_reset) *easy_reset;
@@ -39,7 +39,6 @@ static const struct {
 	const char *name;
 	void *pointer; /* to the pointer above */
 } functions[] = {
-	{"curl_easy_cleanup", &found.easy_cleanup},
 	{"curl_easy_getinfo", &found.easy_getinfo},
 	{"curl_easy_init", &found.easy_init},
 	{"curl_easy_reset", &found.easy_reset},
@@ -109,26 +108,21 @@ void curl_easy_reset(CURL *easy)
 	found.easy_reset(easy);
 }
 
-void curl_easy_cleanup(CURL *easy)
-{
-	found.easy_cleanup(easy);
-}
-
-/* The number of an option has the type of its argument (curl.h, CURLOPTTYPE_*). */
+/* The number of an option has the type of its argument (curl.h, CURLOPTTYPE_*). The fetcher sets numbers,
+ * pointers and functions. */
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 {
 	CURLcode code;
 	va_list list;
 
+	assert(option < CURLOPTTYPE_OFF_T);
 	va_start(list, option);
 	if (option < CURLOPTTYPE_OBJECTPOINT)
 		code = found.easy_setopt(easy, option, va_arg(list, long));
-	else if (option >= CURLOPTTYPE_FUNCTIONPOINT && option < CURLOPTTYPE_OFF_T)
-		code = found.easy_setopt(easy, option, va_arg(list, void (*)(void)));
-	else if (option >= CURLOPTTYPE_OFF_T && option < CURLOPTTYPE_BLOB)
-		code = found.easy_setopt(easy, option, va_arg(list, curl_off_t));
-	else
+	else if (option < CURLOPTTYPE_FUNCTIONPOINT)
 		code = found.easy_setopt(easy, option, va_arg(list, void *));
+	else
+		code = found.easy_setopt(easy, option, va_arg(list, void (*)(void)));
 	va_end(list);
 	return code;
 }
