@@ -51,6 +51,7 @@ UNIT_TESTS = \
 	tests/unit/check_family \
 	tests/unit/check_family_open \
 	tests/unit/check_fetcher \
+	tests/unit/check_fetcher_start \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_free_managers \
 	tests/unit/check_global_heap_write \
@@ -402,6 +403,8 @@ idle_fetcher += tests/lib/idle_fetcher.c
 endif
 tests_unit_check_fetcher_SOURCES = tests/unit/check_fetcher.c $(idle_fetcher)
 tests_unit_check_fetcher_LDADD = $(CURL_LIBS) $(LDADD)
+tests_unit_check_fetcher_start_SOURCES = tests/unit/check_fetcher_start.c $(fault_system) $(fault_alloc) $(scratch)
+tests_unit_check_fetcher_start_LDFLAGS = $(AM_LDFLAGS) $(fault_system_flags) $(fault_alloc_flags),--wrap=dlopen,--wrap=dlsym,--wrap=dup2,--wrap=dup3,--wrap=fork,--wrap=waitpid
 # A fetcher whose network is the test.
 fake_curl = tests/lib/fake_curl.h
 if HAVE_LIBCURL
