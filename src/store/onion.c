@@ -8,6 +8,7 @@
 #include "format/onion.h"
 #include "io/pages.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -328,13 +329,15 @@ static int read_record(struct index *x, const struct h5_onion_place *place, uint
 static time_t decode_time(const char *text)
 {
 	struct tm tm = {0};
+	int n;
 
 	for (unsigned i = 0; i < 15; i++)
 		if (i == 8 ? text[i] != 'T' : !isdigit((unsigned char)text[i]))
 			return 0;
-	if (sscanf(text, "%4d%2d%2dT%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
-		   &tm.tm_sec) != 6)
-		return 0;
+	n = sscanf(text, "%4d%2d%2dT%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		   &tm.tm_sec);
+	assert(n == 6);
+	(void)n;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
 	return timegm(&tm);
