@@ -282,8 +282,10 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
 tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=pwrite64
+tests_unit_check_btree_SOURCES = tests/unit/check_btree.c $(fault_alloc)
+tests_unit_check_btree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_family_open_SOURCES = tests/unit/check_family_open.c $(fault_alloc) $(scratch)
-tests_unit_check_family_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fchmod,--wrap=h5_named_sync_folder
+tests_unit_check_family_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fchmod,--wrap=fchown,--wrap=fstat64,--wrap=h5_named_sync_folder
 tests_unit_check_members_SOURCES = tests/unit/check_members.c tests/lib/fake_piece.h tests/lib/fault_io.c tests/lib/fault_io.h $(fault_alloc)
 tests_unit_check_members_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h

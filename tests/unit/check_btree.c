@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "fault_alloc.h"
 #include "format/btree2.h"
 #include "store/btree1.h"
 #include "store/btree2.h"
@@ -410,6 +411,9 @@ START_TEST(v2_find_and_iterate)
 		ck_assert_int_eq(h5_btree2_iterate(&before, visit, &seen), -EUCLEAN);
 		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "it has changed"));
 		ck_assert_uint_eq(seen.count, 4);
+		at = 50;
+		ck_assert_int_eq(h5_btree2_find(&before, compare, &at, record), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "it has changed"));
 	}
 	image_release(&m);
 }
@@ -546,6 +550,8 @@ START_TEST(v2_shared_children)
 	struct h5_btree2_header header;
 	struct child child;
 	struct h5_reader r;
+	unsigned forgotten = 0;
+	bool fired = true;
 	struct image m;
 	uint64_t at;
 
@@ -572,10 +578,62 @@ START_TEST(v2_shared_children)
 	image_open(&m);
 	ck_assert_int_eq(walk2(&m, at), -EUCLEAN);
 	ck_assert(strstr(h5_error_last()->text, "a node belongs to two places"));
+	/* Nodes that nobody can remember are not counted as new. */
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		h5_file_set_close(m.set);
+		image_open(&m);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = walk2(&m, at);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : -EUCLEAN);
+		forgotten += !strcmp(h5_error_last()->text, "version 2 B-tree: out of memory");
+	}
+	ck_assert_uint_gt(forgotten, 0);
+	image_release(&m);
+}
+END_TEST
+
+/* All records, or an error. */
+START_TEST(v2_memory_is_short)
+{
+	const uint64_t sought = 50;
+	bool fired = true;
+	struct image m;
+	uint64_t at;
+
+	image_init(&m);
+	at = put_tree2(&m);
+	for (unsigned long n = 1; fired; n++) {
+		struct seen seen = {0};
+		struct h5_btree2 tree;
+		uint8_t record[8];
+		int rc, found;
+
+		image_open(&m);
+		ck_assert_int_eq(h5_btree2_open(m.file, at, TYPE, 8, &tree), 0);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_btree2_iterate(&tree, visit, &seen);
+		found = h5_btree2_find(&tree, compare, (void *)&sought, record);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!found || (fired && found == -ENOMEM));
+		ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%lu: %d", n, rc);
+		if (!rc)
+			ck_assert_uint_eq(seen.count, 11);
+		ck_assert_int_eq(h5_btree2_find(&tree, compare, (void *)&sought, record), 0);
+		ck_assert_uint_eq(h5_uint_from(record, 8), 50);
+		h5_file_set_close(m.set);
+	}
+	m.set = NULL;
 	image_release(&m);
 }
 END_TEST
 
 UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v1_bad_begins, v1_limits_of_k,
 	  v2_find_and_iterate, v2_empty_trees, v2_flipped_bits, v2_bad_headers, v2_circles,
-	  v2_shared_children)
+	  v2_shared_children, v2_memory_is_short)
