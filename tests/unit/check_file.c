@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/little_endian.h"
 #include "base/lru.h"
+#include "store/block.h"
 #include "store/btree1.h"
 #include "store/file.h"
 #include "store/file_private.h"
@@ -200,7 +201,10 @@ START_TEST(bases_that_moved)
 		     {1024, 2000, 1488},
 		     {1024, 1000, 1000},
 		     {512, H5_UNDEF, H5_UNDEF},
-		     {0, INT64_MAX, (uint64_t)INT64_MAX + 512}};
+		     {0, INT64_MAX, (uint64_t)INT64_MAX + 512},
+		     {0, H5_UNDEF - 513, H5_UNDEF - 1},
+		     {0, H5_UNDEF - 511, H5_UNDEF},
+		     {0, H5_UNDEF - 1, H5_UNDEF}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct h5_file *file;
@@ -705,6 +709,67 @@ START_TEST(pieces_of_which_nothing_is_known)
 }
 END_TEST
 
+/* The K of B-trees are in the superblock extension, too: if that cannot be read, no node is known. */
+START_TEST(an_extension_that_cannot_be_read)
+{
+	struct h5_superblock sb = {.version = 2,
+				   .size_of_offsets = 8,
+				   .size_of_lengths = 8,
+				   .extension = 5000,
+				   .end = SIZE,
+				   .driver_info = H5_UNDEF,
+				   .root = 48};
+	struct h5_writer w;
+	struct h5_file *file;
+	unsigned k;
+
+	for (int i = 0; i < 2; i++) {
+		begin();
+		ck_assert_int_eq(h5_lru_open(1 << 20, &shared.blocks), 0);
+		w = h5_writer_init(source.bytes, H5_SUPERBLOCK_NEW, 8, 8);
+		h5_superblock_encode(&w, &sb);
+		ck_assert_int_eq(h5_file_new(&shared, &io, 0, &file), 0);
+		source.read_error = i ? -EIO : 0;
+		ck_assert_int_eq(h5_btree1_node_k(file, H5_BTREE1_GROUP, &k), i ? -EIO : -EUCLEAN);
+		ck_assert_int_eq(h5_symbol_node_k(file, &k), i ? -EIO : -EUCLEAN);
+		/* Children of nodes have no known size: none is wanted. */
+		source.read_error = 0;
+		put_node(1000 - 512, 2, 2000, 600);
+		put_node(2000 - 512, 1, 3600, 600);
+		source.window = 1;
+		h5_btree1_want_all(file, 1000);
+		ck_assert_uint_eq(source.wants, 0);
+		h5_file_close(file);
+		h5_lru_close(shared.blocks);
+		shared.blocks = NULL;
+	}
+	h5_file_close(NULL);
+}
+END_TEST
+
+/* A block has a size that it may have. */
+START_TEST(large_blocks)
+{
+	struct h5_file *file;
+	void *memory;
+
+	begin();
+	file = open_at(0);
+	ck_assert_int_eq(h5_block_read(file, SIZE, 0, 1, "a block", &memory), -EUCLEAN);
+	ck_assert_int_eq(h5_block_read(file, SIZE - 1, 0, 2, "a block", &memory), -EUCLEAN);
+	ck_assert_int_eq(h5_block_read(file, SIZE - 1, 0, 1, "a block", &memory), 0);
+	ck_assert_int_eq(*(uint8_t *)memory, source.bytes[SIZE - 1]);
+	free(memory);
+	h5_file_extend(file, UINT64_C(1) << 40);
+	source.read_error = -EIO;
+	ck_assert_int_eq(h5_block_read(file, 100, 0, H5_BLOCK_MAX, "a block", &memory), -EIO);
+	ck_assert_int_eq(h5_block_read(file, 100, 0, H5_BLOCK_MAX + 1, "a block", &memory), -ENOTSUP);
+	ck_assert_str_eq(h5_error_last()->text, "a block: a block of 268435457 bytes is not supported");
+	ck_assert_uint_eq(h5_error_last()->address, 100);
+	h5_file_close(file);
+}
+END_TEST
+
 /* ---- ends ---- */
 
 START_TEST(ends)
@@ -763,4 +828,5 @@ END_TEST
 
 UNIT_MAIN("file", places_of_superblocks, bases_that_moved, what_is_no_file, reads, files_that_grow,
 	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, free_sections, changes_of_others,
-	  what_a_file_is, pieces_of_which_nothing_is_known, ends)
+	  what_a_file_is, pieces_of_which_nothing_is_known, an_extension_that_cannot_be_read, large_blocks,
+	  ends)
