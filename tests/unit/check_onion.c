@@ -497,6 +497,42 @@ START_TEST(long_lists)
 }
 END_TEST
 
+/* All revisions that are open have a bound together: of the pieces of their indexes. */
+START_TEST(many_pieces)
+{
+	enum { EACH = 1 << 16, TIMES = (1 << 22) / EACH };
+	static struct page pages[EACH];
+	struct h5_io *ios[TIMES], *io;
+	struct h5_onion *onion;
+	uint64_t a;
+
+	begin();
+	a = put_page('a');
+	for (size_t i = 0; i < EACH; i++)
+		pages[i] = (struct page){i * PAGE, a};
+	put_record(EACH * PAGE, PAGE, pages, EACH, 0);
+	put_record(EACH * PAGE, PAGE, pages, EACH - 1, 0);
+	put_record(2 * PAGE, PAGE, pages, 2, 0);
+	put_record(PAGE, PAGE, pages, 1, 0);
+	finish(ORIGIN);
+	ck_assert_int_eq(open_onion(&onion), 0);
+	/* All but one. */
+	for (size_t i = 0; i < TIMES; i++)
+		ck_assert_int_eq(h5_onion_open_revision(onion, i ? 1 : 2, false, &ios[i]), 0);
+	ck_assert_int_eq(h5_onion_open_revision(onion, 3, false, &io), -ENOTSUP);
+	ck_assert_ptr_nonnull(
+		strstr(h5_error_last()->text, "revision 3: index of a revision: more than 4194304 pieces"));
+	ck_assert_int_eq(h5_onion_check(onion, 3), -ENOTSUP);
+	is_revision(onion, 4, "aaaaaaaa");
+	is_revision(onion, 0, "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcd");
+	h5_io_close(ios[0]);
+	is_revision(onion, 3, "aaaaaaaaaaaaaaaa");
+	for (size_t i = 1; i < TIMES; i++)
+		h5_io_close(ios[i]);
+	h5_onion_close(onion);
+}
+END_TEST
+
 /* Pages that lie side by side in both files are read at once. */
 START_TEST(adjacent_pages)
 {
@@ -615,5 +651,5 @@ START_TEST(memory_is_short)
 END_TEST
 
 UNIT_MAIN("onion", revisions_are_read, no_origin, pages_that_are_there_twice, every_byte_is_watched,
-	  what_cannot_be, times, names, long_lists, adjacent_pages, many_revisions, calls_that_fail,
-	  memory_is_short)
+	  what_cannot_be, times, names, long_lists, many_pieces, adjacent_pages, many_revisions,
+	  calls_that_fail, memory_is_short)
