@@ -667,7 +667,8 @@ START_TEST(a_member_that_cannot_be_made)
 }
 END_TEST
 
-static int rights_error, sync_error; /* 0: they succeed */
+static unsigned stat_fails;			  /* the n-th call from now on; 0: none */
+static int rights_error, owner_error, sync_error; /* 0: they succeed */
 
 int __real_fchmod(int fd, mode_t mode);
 int __wrap_fchmod(int fd, mode_t mode);
@@ -683,6 +684,45 @@ int __wrap_h5_named_sync_folder(int fd)
 {
 	return sync_error ? -sync_error : __real_h5_named_sync_folder(fd);
 }
+
+int __real_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st)
+{
+	errno = EIO;
+	return stat_fails && !--stat_fails ? -1 : __real_fstat64(fd, st);
+}
+
+int __real_fchown(int fd, uid_t owner, gid_t group);
+int __wrap_fchown(int fd, uid_t owner, gid_t group);
+
+static uid_t owner; /* that a file was given */
+
+int __wrap_fchown(int fd, uid_t to, gid_t group)
+{
+	owner = to;
+	return owner_error ? (errno = owner_error, -1) : __real_fchown(fd, to, group);
+}
+
+/* What root makes belongs to the owner of the first member, or is not made. */
+START_TEST(a_member_of_another_owner)
+{
+	if (geteuid())
+		return;
+	ck_assert_int_eq(fchownat(scene.folder.fd, "f0", 7, 8, 0), 0);
+	opens();
+	owner = 0;
+	owner_error = EPERM;
+	ck_assert_int_eq(h5_io_write(scene.io, 3 * SIZE, "z", 1), -EPERM);
+	ck_assert_str_eq(h5_error_last()->text, "f3, the next member: Operation not permitted");
+	ck_assert_uint_eq(owner, 7);
+	ck_assert_int_eq(size_of("f3"), -1);
+	owner_error = 0;
+	SUCCEEDS(h5_io_write(scene.io, 3 * SIZE, "z", 1));
+	h5_io_close(scene.io);
+	ck_assert_int_eq(size_of("f3"), 1);
+}
+END_TEST
 
 /* Nothing is left of it, and it is tried again. */
 START_TEST(a_member_that_is_not_certain)
@@ -700,6 +740,28 @@ START_TEST(a_member_that_is_not_certain)
 	ck_assert_str_eq(h5_error_last()->text, "f3, the next member: Input/output error");
 	sync_error = 0;
 	ck_assert_int_eq(size_of("f3"), -1);
+	for (int i = 0; i < 2; i++) {
+		int rc = -1;
+
+		for (unsigned n = 1; rc; n++) {
+			bool fired;
+
+			stat_fails = i ? n : 0;
+			fault_alloc_arm(i ? 0 : n);
+			fault_alloc_count(true);
+			rc = h5_io_write(scene.io, 3 * SIZE, "z", 1);
+			fault_alloc_count(false);
+			fired = i ? !stat_fails : fault_alloc_disarm();
+			/* The C library does without the memory that makes a text shorter. */
+			ck_assert(i && fired ? rc == -EIO : !rc || (fired && rc == -ENOMEM));
+			ck_assert_int_eq(size_of("f3"), rc ? -1 : 1);
+			ck_assert_uint_eq(unit_descriptors(), descriptors + !rc);
+		}
+		stat_fails = 0;
+		h5_io_close(scene.io);
+		ck_assert_int_eq(unlinkat(scene.folder.fd, "f3", 0), 0);
+		opens();
+	}
 	ck_assert_uint_eq(unit_descriptors(), descriptors);
 	SUCCEEDS(h5_io_write(scene.io, 3 * SIZE, "z", 1));
 	h5_io_close(scene.io);
@@ -746,6 +808,7 @@ END_TEST
 
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
-		 a_member_that_is_not_certain, numbers_in_names, a_family_below, perhaps_a_family,
-		 guarded_families, names_of_multi_members, the_longest_name_of_a_multi_member,
-		 addresses_of_multi_members, multi_members_that_are_written, no_memory_to_read, no_memory)
+		 a_member_that_is_not_certain, a_member_of_another_owner, numbers_in_names, a_family_below,
+		 perhaps_a_family, guarded_families, names_of_multi_members,
+		 the_longest_name_of_a_multi_member, addresses_of_multi_members,
+		 multi_members_that_are_written, no_memory_to_read, no_memory)

@@ -469,6 +469,35 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* Of a copy the folder is listed. That it cannot be is as if there was nothing in it, but nothing stays open.
+ */
+START_TEST(memory_is_short_for_a_list)
+{
+	bool fired = true;
+	unsigned descriptors, refused = 0;
+
+	begin();
+	make_set("", 4711);
+	be_sure(STRIPE, 2, "");
+	opens();
+	descriptors = unit_descriptors();
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		rc = open_subfiles();
+		fired = fault_alloc_disarm();
+		ck_assert_msg(!rc || (fired && (rc == -ENOMEM || rc == -EIO)), "%lu: %d", n, rc);
+		refused += rc != 0;
+		ck_assert_int_eq(scene.io == scene.stub, rc != 0);
+		close_all();
+		ck_assert_uint_eq(unit_descriptors(), descriptors);
+	}
+	ck_assert_uint_gt(refused, 5);
+	end();
+}
+END_TEST
+
 /* What is missing is told, or it is an error. */
 START_TEST(memory_is_short_for_words)
 {
@@ -525,4 +554,4 @@ END_TEST
 
 UNIT_MAIN("subfiles_open", a_set, a_copy, a_copy_below, no_set, subfiles_themselves, behind_a_url,
 	  configurations, the_number_of_subfiles, missing_subfiles, locked_pieces, folders, folders_below,
-	  rights, memory_is_short, memory_is_short_for_words, calls_that_fail)
+	  rights, memory_is_short, memory_is_short_for_a_list, memory_is_short_for_words, calls_that_fail)
