@@ -382,25 +382,22 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 /* ---- names of other files ---- */
 
 /* The folder of a file of the set, relative to that of the mounted one, with a slash at its end; "": it is
- * the same. */
-static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out, size_t size)
+ * the same. Paths that are longer are not opened. */
+static void directory_of(struct h5_file_set *set, struct h5_file *file, char out[PATH_SIZE])
 {
-	int n = 0;
+	size_t n = 0;
 
 	pthread_mutex_lock(&set->lock);
 	for (const struct entry *entry = set->files; entry; entry = entry->next)
 		if (entry->file == file) {
 			const char *slash = strrchr(entry->path, '/');
 
-			n = slash ? (int)(slash - entry->path) + 1 : 0;
-			if ((size_t)n < size)
-				memcpy(out, entry->path, (size_t)n);
+			n = slash ? (size_t)(slash - entry->path) + 1 : 0;
+			assert(n < PATH_SIZE);
+			memcpy(out, entry->path, n);
 		}
 	pthread_mutex_unlock(&set->lock);
-	if ((size_t)n >= size)
-		return -ENAMETOOLONG;
 	out[n] = 0;
-	return 0;
 }
 
 /* A descriptor of the file that `from` calls `name`; `path` becomes its path. */
@@ -408,10 +405,10 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 		      char path[PATH_SIZE])
 {
 	char beside[PATH_SIZE];
-	int rc = directory_of(set, from, beside, sizeof beside);
 
+	directory_of(set, from, beside);
 	h5_wait_begins();
-	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
+	return h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 
 /* The same behind a URL: the file is open. */
@@ -419,9 +416,9 @@ static int open_remote(struct h5_file_set *set, struct h5_file *from, const char
 		       struct h5_io **io)
 {
 	char beside[PATH_SIZE];
-	int rc = directory_of(set, from, beside, sizeof beside);
 
-	return rc ? rc : h5_folder_open_remote(&set->folder, beside, name, path, PATH_SIZE, io);
+	directory_of(set, from, beside);
+	return h5_folder_open_remote(&set->folder, beside, name, path, PATH_SIZE, io);
 }
 
 /* With the lock. */
