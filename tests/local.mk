@@ -348,8 +348,8 @@ tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fa
 tests_unit_check_selection_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=qsort
 tests_unit_check_subfiles_open_SOURCES = tests/unit/check_subfiles_open.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_subfiles_open_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
-tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_builder.h $(scratch)
-tests_unit_check_file_set_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_io_open_fd
+tests_unit_check_file_set_SOURCES = tests/unit/check_file_set.c tests/lib/onion_builder.h tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
+tests_unit_check_file_set_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_io_open_fd,--wrap=h5_io_open_remote,--wrap=h5_remote_url
 tests_unit_check_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_check_cache_image_SOURCES = tests/unit/check_cache_image.c $(fault_alloc)
 tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

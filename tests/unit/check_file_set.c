@@ -1,6 +1,9 @@
 /* The files of a set: by which names they are found, and how many there may be. */
 #include "base/error.h"
 #include "change/open.h"
+#include "fault_alloc.h"
+#include "fault_call.h"
+#include "io/remote.h"
 #include "onion_builder.h"
 #include "scratch.h"
 #include "store/file_private.h"
@@ -117,6 +120,35 @@ START_TEST(names_of_files)
 }
 END_TEST
 
+static uint64_t stored; /* bytes that files store which are opened from now on; 0: as many as they do */
+
+struct counted_io {
+	struct h5_io io, *beneath;
+	uint64_t stored;
+};
+
+static int read_counted(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	return h5_io_read_some(((struct counted_io *)io)->beneath, offset, buf, n, got);
+}
+
+static int stat_counted(struct h5_io *io, struct h5_io_stat *st)
+{
+	int rc = h5_io_stat(((struct counted_io *)io)->beneath, st);
+
+	st->stored = ((struct counted_io *)io)->stored;
+	return rc;
+}
+
+static void close_counted(struct h5_io *io)
+{
+	h5_io_close(((struct counted_io *)io)->beneath);
+	free(io);
+}
+
+static const struct h5_io_ops counted_ops = {
+	.read = read_counted, .stat = stat_counted, .close = close_counted};
+
 static struct h5_file_set *opens_again; /* meanwhile another thread finds the file by its other name there */
 
 int __real_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io);
@@ -129,6 +161,14 @@ int __wrap_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h
 	opens_again = NULL;
 	if (set)
 		SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "again", &file));
+	if (stored) {
+		struct counted_io *counted = malloc(sizeof *counted);
+
+		*counted = (struct counted_io){.io = {.ops = &counted_ops}, .stored = stored};
+		SUCCEEDS(__real_h5_io_open_fd(fd, lock, writable, &counted->beneath));
+		*io = &counted->io;
+		return 0;
+	}
 	return __real_h5_io_open_fd(fd, lock, writable, io);
 }
 
@@ -553,6 +593,230 @@ START_TEST(work)
 }
 END_TEST
 
+/* More than a number can hold is as much as it can hold. */
+START_TEST(work_of_large_files)
+{
+	struct h5_file_set *set = open_set(false);
+	struct h5_file *root = h5_file_set_root(set), *file;
+	uint64_t before = h5_file_set_work(set, 1);
+
+	make_file("a");
+	make_file("b");
+	stored = 8192000;
+	SUCCEEDS(h5_file_set_find(set, root, "a", &file));
+	ck_assert_uint_eq(h5_file_set_work(set, 1), before + 1000);
+	stored = UINT64_MAX - 8192000;
+	SUCCEEDS(h5_file_set_find(set, root, "b", &file));
+	stored = 0;
+	ck_assert_uint_ge(h5_file_set_work(set, 1), UINT64_MAX / 8192 - 1000);
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* ---- faults ---- */
+
+/* Opens the path, and closes it again. *found: the size of the file, and whether something is missing. */
+static int open_once(const char *path, bool writable, uint64_t *found)
+{
+	struct h5_file *file;
+	struct h5_file_set_options options = usual;
+	struct h5_file_set *set;
+	int rc;
+
+	options.writable = writable;
+	fault_alloc_count(true);
+	rc = h5_open_file(path, &options, &set, NULL);
+	fault_alloc_count(false);
+	if (rc)
+		return rc;
+	file = h5_file_set_root(set);
+	*found = 2 * h5_file_size(file) + !!h5_file_missing(file);
+	if (h5_file_set_revisions(set))
+		rc = h5_file_set_find_revision(set, 1, &file);
+	h5_file_set_close(set);
+	return rc;
+}
+
+/* Opens it again and again, and another call or allocation fails each time. */
+static void fail_each(const char *name, bool writable, uint64_t size, bool missing)
+{
+	char path[200];
+	unsigned before = unit_descriptors();
+	uint64_t found, got = 0;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	SUCCEEDS(open_once(path, writable, &found));
+	ck_assert_msg(found == 2 * size + missing, "%s: %ju", name, (uintmax_t)found);
+	for (int i = 0; i < 2; i++) {
+		unsigned refused = 0;
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			int rc;
+
+			if (i)
+				fault_call_arm(CALL_FAILS, n, false);
+			else
+				fault_alloc_arm(n);
+			rc = open_once(path, writable, &got);
+			fired = i ? fault_call_disarm() : fault_alloc_disarm();
+			ck_assert_msg(!rc || (fired && rc == (i ? -EIO : -ENOMEM)), "%s, %d, %lu: %d", name,
+				      i, n, rc);
+			/* A member that the device does not give is told to be missing. */
+			ck_assert_msg(rc || got == found || (i && got & 1), "%s, %d, %lu: %ju", name, i, n,
+				      (uintmax_t)got);
+			refused += rc != 0;
+			ck_assert_uint_eq(unit_descriptors(), before);
+		}
+		ck_assert_uint_gt(refused, 2);
+	}
+}
+
+/* A file that is opened is whole, or there is an error. */
+START_TEST(files_that_fail)
+{
+	struct h5_file_set *set = open_set(false);
+	uint8_t whole[WHOLE];
+	char name[64], path[200];
+	struct stat st;
+
+	h5_file_set_close(set);
+	for (int writable = 0; writable < 2; writable++)
+		fail_each("root", writable, 48, false);
+	make_revisions(3);
+	fail_each("root", false, 48, false);
+	/* A family by a pattern, and files in subfiles of which one is missing. */
+	make_whole(whole, WHOLE);
+	write_bytes("p0", whole, 160);
+	write_bytes("p1", whole + 160, 160);
+	write_bytes("p2", whole + 320, 80);
+	fail_each("p%d", false, WHOLE, false);
+	write_bytes("q0", whole, 160);
+	write_bytes("q1", whole + 160, 159);
+	write_bytes("q2", whole + 320, 80);
+	fail_each("q%d", false, WHOLE - 1, false);
+	write_bytes("stub", whole, H5_SUPERBLOCK_NEW);
+	snprintf(path, sizeof path, "%s/stub", folder);
+	ck_assert_int_eq(stat(path, &st), 0);
+	snprintf(name, sizeof name, "stub.subfile_%ju_1_of_2", (uintmax_t)st.st_ino);
+	write_bytes(name, whole, 160);
+	snprintf(name, sizeof name, "stub.subfile_%ju.config", (uintmax_t)st.st_ino);
+	write_bytes(name, "stripe_size=160\nsubfile_count=2\n", 33);
+	fail_each("stub", false, 160, true);
+}
+END_TEST
+
+/* Other files: they are open, or there is an error, and nothing else is. */
+START_TEST(other_files_that_fail)
+{
+	for (int i = 0; i < 6; i++) {
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			struct h5_file_set *set = open_set(true);
+			struct h5_file *root = h5_file_set_root(set), *file;
+			unsigned before = unit_descriptors();
+			struct h5_io *io;
+			int rc;
+
+			make_file("a");
+			if (i % 2)
+				fault_call_arm(CALL_FAILS, n, false);
+			else
+				fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = i < 2 ? h5_file_set_find(set, root, "a", &file)
+				   : h5_file_set_open_raw(set, root, "a", i < 4, &io);
+			fault_alloc_count(false);
+			fired = i % 2 ? fault_call_disarm() : fault_alloc_disarm();
+			ck_assert_msg(!rc || (fired && rc == (i % 2 ? -EIO : -ENOMEM)), "%d, %lu: %d", i, n,
+				      rc);
+			/* Not only the daemon's own look at the file fails. */
+			ck_assert(i % 2 == 0 || i < 2 || rc || !fired);
+			ck_assert_uint_eq(unit_descriptors(), before + !rc);
+			if (!rc && i >= 2)
+				h5_io_close(io);
+			h5_file_set_close(set);
+		}
+	}
+}
+END_TEST
+
+/* ---- behind a URL ---- */
+
+static char asked[64]; /* the name of the last file that was asked for */
+
+int __wrap_h5_io_open_remote(struct h5_remote *remote, const char *name, struct h5_io **io);
+int __wrap_h5_io_open_remote(struct h5_remote *remote, const char *name, struct h5_io **io)
+{
+	(void)remote;
+	(void)io;
+	snprintf(asked, sizeof asked, "%s", name);
+	return h5_fail(-ENOENT, H5_UNDEF, "not there");
+}
+
+const char *__wrap_h5_remote_url(const struct h5_remote *remote);
+const char *__wrap_h5_remote_url(const struct h5_remote *remote)
+{
+	(void)remote;
+	return "http://h/";
+}
+
+/* Names of members are relative to the folder that the file is in. */
+START_TEST(members_behind_a_url)
+{
+	static const char *const cases[][3] = {{NULL, "sub/y", "sub/y"},
+					       {"x.h5", "y", "y"},
+					       {"dir/x.h5", "sub/y", "dir/sub/y"},
+					       {"a/b/x.h5", "y", "a/b/y"}};
+	struct h5_io *io;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_folder there = {
+			.fd = -1, .remote = (struct h5_remote *)&io, .beside = cases[i][0]};
+		int rc = -ENOMEM;
+
+		for (unsigned long n = 1; rc == -ENOMEM; n++) {
+			*asked = 0;
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_folder_open_member(&there, cases[i][1], false, &io);
+			fault_alloc_count(false);
+			fault_alloc_disarm();
+			ck_assert_str_eq(asked, rc == -ENOMEM ? "" : cases[i][2]);
+		}
+		ck_assert_int_eq(rc, -ENOENT);
+	}
+}
+END_TEST
+
+START_TEST(paths_behind_a_url)
+{
+	static const char *const cases[][2] = {{NULL, "http://h/"}, {"a/b", "http://h/a/b"}};
+	struct h5_file_set_options options = usual;
+	struct h5_file_set *set;
+
+	for (size_t i = 0; i < 2; i++) {
+		int rc = -ENOMEM;
+
+		options.remote = (struct h5_remote *)&set;
+		options.remote_name = cases[i][0];
+		for (unsigned long n = 1; rc; n++) {
+			bool fired;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_file_set_new(NULL, &options, &set);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert(!rc || (fired && rc == -ENOMEM));
+		}
+		ck_assert_str_eq(h5_file_set_path(set), cases[i][1]);
+		h5_file_set_close(set);
+	}
+}
+END_TEST
+
 /* One of the files is enough. */
 START_TEST(changes_of_others)
 {
@@ -583,4 +847,5 @@ END_TEST
 
 UNIT_MAIN("file_set", names_of_files, a_file_that_two_open_at_once, names_of_no_file, many_files, raw_files,
 	  raw_pieces, revisions_of_a_file, many_revisions, a_file_in_subfiles, an_old_family, work,
-	  changes_of_others)
+	  work_of_large_files, files_that_fail, other_files_that_fail, members_behind_a_url,
+	  paths_behind_a_url, changes_of_others)
