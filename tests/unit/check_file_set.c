@@ -158,6 +158,8 @@ int __wrap_h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h
 	struct h5_file_set *set = opens_again;
 	struct h5_file *file;
 
+	/* Only what is to be written needs the right to. */
+	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, writable ? O_RDWR : O_RDONLY);
 	opens_again = NULL;
 	if (set)
 		SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "again", &file));

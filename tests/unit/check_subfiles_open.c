@@ -370,6 +370,38 @@ START_TEST(locked_pieces)
 }
 END_TEST
 
+/* Others may read the pieces meanwhile: they are not written. */
+START_TEST(shared_pieces)
+{
+	static const char *const folders[] = {"", "dir/"};
+
+	for (size_t k = 0; k < 2; k++) {
+		int fds[3];
+
+		begin();
+		ck_assert_int_eq(mkdirat(scene.folder.fd, "dir", 0700), 0);
+		make_set(folders[k], scene.inode);
+		if (k) {
+			write_file(name_of("dir/f.subfile_%ju.config", scene.inode),
+				   config_of(STRIPE, 2, "dir"));
+			be_sure(STRIPE, 2, "dir");
+		}
+		for (size_t i = 0; i < 3; i++) {
+			char name[64];
+
+			snprintf(name, sizeof name, i ? "%sf.subfile_%ju_%zu_of_2" : "%sf.subfile_%ju.config",
+				 folders[k], scene.inode, i);
+			fds[i] = openat(scene.folder.fd, name, O_RDONLY | O_CLOEXEC);
+			ck_assert_int_eq(flock(fds[i], LOCK_SH), 0);
+		}
+		opens();
+		for (size_t i = 0; i < 3; i++)
+			close(fds[i]);
+		end();
+	}
+}
+END_TEST
+
 /* ---- other folders ---- */
 
 START_TEST(folders)
@@ -553,5 +585,6 @@ START_TEST(calls_that_fail)
 END_TEST
 
 UNIT_MAIN("subfiles_open", a_set, a_copy, a_copy_below, no_set, subfiles_themselves, behind_a_url,
-	  configurations, the_number_of_subfiles, missing_subfiles, locked_pieces, folders, folders_below,
-	  rights, memory_is_short, memory_is_short_for_a_list, memory_is_short_for_words, calls_that_fail)
+	  configurations, the_number_of_subfiles, missing_subfiles, locked_pieces, shared_pieces, folders,
+	  folders_below, rights, memory_is_short, memory_is_short_for_a_list, memory_is_short_for_words,
+	  calls_that_fail)
