@@ -299,6 +299,77 @@ START_TEST(stored_sizes)
 }
 END_TEST
 
+/* Chunks whose stored bytes cannot be: nothing of them is read. */
+START_TEST(stored_sizes_of_chunks)
+{
+	static uint8_t bytes[FILE_SIZE];
+	static uint32_t level[] = {1};
+	const struct h5_pipeline deflate = {1, {{.id = DEFLATE, .count = 1, .values = level}}};
+	const struct h5_pipeline unknown = {1, {{.id = 400}}};
+	const struct h5_pipeline *const pipelines[] = {NULL, &deflate};
+	struct h5_file_set *set = open_bytes(bytes);
+	struct h5_file *file = h5_file_set_root(set);
+	struct h5_pipeline_data data = {0};
+
+	for (size_t i = 0; i < 2; i++) {
+		ck_assert_int_eq(
+			h5_pipeline_read_chunk(file, pipelines[i], 0, FILE_SIZE - 99, 100, 100, 100, &data),
+			-EUCLEAN);
+		ck_assert_ptr_nonnull(
+			strstr(h5_error_last()->text, "its 100 bytes reach beyond the end of the file"));
+		ck_assert_int_eq(
+			h5_pipeline_read_chunk(file, pipelines[i], 0, 500, 201 + SPARE, 100, 100, &data),
+			-EOVERFLOW);
+		ck_assert_ptr_null(data.bytes);
+	}
+	ck_assert_int_eq(h5_pipeline_read_chunk(file, &unknown, 0, 500, 100, 100, 100, &data), -ENOTSUP);
+	ck_assert_uint_eq(h5_error_last()->address, 500);
+	ck_assert_ptr_null(data.bytes);
+	h5_file_set_close(set);
+}
+END_TEST
+
+/* A shuffle that is undone last is left, unless the chunk does not have its size. */
+START_TEST(a_shuffle_that_is_left)
+{
+	static uint8_t bytes[FILE_SIZE];
+	static uint32_t four[] = {4}, level[] = {1};
+	const struct h5_pipeline pipeline = {
+		2,
+		{{.id = SHUFFLE, .count = 1, .values = four}, {.id = DEFLATE, .count = 1, .values = level}}};
+	enum { N = 400, AT = 1000 };
+	struct h5_file_set *set;
+	uint8_t plain[N], *stored;
+	size_t size;
+	uint32_t mask;
+
+	for (size_t i = 0; i < N; i++)
+		plain[i] = (uint8_t)(i % 4);
+	ck_assert_int_eq(h5_pipeline_encode(&pipeline, plain, N, &stored, &size, &mask), 0);
+	set = open_bytes(bytes);
+	h5_file_set_close(set);
+	memcpy(bytes + AT, stored, size);
+	set = open_bytes(bytes);
+	for (int stays = 0; stays < 2; stays++)
+		for (uint64_t n = N; n <= N + 4; n += 4) {
+			struct h5_pipeline_data data = {.may_stay_shuffled = stays};
+			bool left = stays && n == N;
+
+			ck_assert_int_eq(h5_pipeline_read_chunk(h5_file_set_root(set), &pipeline, mask, AT,
+								size, n, n, &data),
+					 0);
+			ck_assert_uint_eq(data.size, N);
+			ck_assert_uint_eq(data.element_size, left ? 4 : 1);
+			for (size_t i = 0; i < N; i++)
+				ck_assert_uint_eq(data.bytes[i], left ? i / (N / 4) : i % 4);
+			free(data.bytes);
+		}
+	h5_file_set_close(set);
+	free(stored);
+}
+END_TEST
+
 UNIT_MAIN("pipeline", optional_compression_is_skipped_where_it_gains_nothing, filters_follow_each_other,
 	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named,
-	  memory_that_a_chunk_needs, largest_chunks, stored_sizes)
+	  memory_that_a_chunk_needs, largest_chunks, stored_sizes, stored_sizes_of_chunks,
+	  a_shuffle_that_is_left)
