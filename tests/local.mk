@@ -45,6 +45,7 @@ UNIT_TESTS = \
 	tests/unit/check_file_set \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
+	tests/unit/check_filter_faults \
 	tests/unit/check_filter_libs \
 	tests/unit/check_filter_list \
 	tests/unit/check_formats \
@@ -181,6 +182,8 @@ tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.
 group_model = tests/lib/group_model.c tests/lib/group_model.h $(scratch)
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(fault_alloc) $(scratch)
 tests_unit_check_filter_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_filter_faults_SOURCES = tests/unit/check_filter_faults.c $(fault_alloc)
+tests_unit_check_filter_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=LZ4_compress_default,--wrap=__lzo_init_v2,--wrap=aec_encode,--wrap=blosc_compress_ctx,--wrap=charls_jpegls_decoder_create,--wrap=charls_jpegls_encoder_create,--wrap=charls_jpegls_encoder_encode_from_buffer,--wrap=libdeflate_zlib_compress,--wrap=lzo1x_1_compress,--wrap=snappy_compress
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target) $(crash_image)
 tests_unit_check_index_damage_write_SOURCES = tests/unit/check_index_damage_write.c $(index_target)
 tests_unit_check_index_order_SOURCES = tests/unit/check_index_order.c $(index_target) $(crash_image)
