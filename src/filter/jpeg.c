@@ -161,7 +161,7 @@ static boolean give_more(j_compress_ptr jpeg)
 	struct encoder *e = (struct encoder *)jpeg;
 
 	e->out->size = e->out->capacity;
-	if (h5_filter_buf_grow(e->out, e->out->size + 1))
+	if (h5_filter_buf_grow(e->out, 1))
 		ERREXIT1(jpeg, JERR_OUT_OF_MEMORY, 0);
 	give_room(e);
 	return TRUE;
