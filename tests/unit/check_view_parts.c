@@ -187,6 +187,11 @@ START_TEST(texts_have_their_limit)
 {
 	static const uint8_t data[] = {0, 1};
 	static const uint64_t dims[] = {(uint64_t)INT64_MAX - 5, UINT64_C(1) << 40};
+	/* The last of these are 2^64 bytes. */
+	static const uint64_t over[][2] = {{INT64_MAX - 5 - 1000, 1001},
+					   {INT64_MAX - 5 - 999, 1000},
+					   {INT64_MAX - 5, 1},
+					   {UINT64_C(1) << 63, UINT64_C(1) << 63}};
 	const struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .elements = 2};
 	struct h5_datatype *type = bytes_type();
 	struct h5_text_source source = {
@@ -198,10 +203,10 @@ START_TEST(texts_have_their_limit)
 	SUCCEEDS(h5_text_open(&source, &text));
 	ck_assert_uint_eq(h5_text_size(text), INT64_MAX);
 	h5_text_close(text);
-	for (unsigned i = 0; i < 2; i++) {
-		lengths[i]++;
+	for (unsigned i = 0; i < sizeof over / sizeof *over; i++) {
+		lengths[0] = over[i][0];
+		lengths[1] = over[i][1];
 		said(h5_text_open(&source, &text), -EOVERFLOW, "text of more than 2^63-1 bytes");
-		lengths[i]--;
 	}
 	h5_datatype_free(type);
 	for (unsigned i = 0; i < 2; i++) {
@@ -557,13 +562,19 @@ START_TEST(arrays_that_cannot_be_longer)
 	longer[0] = H5_ZARR_CHUNKS_MAX;
 	SUCCEEDS(h5_zarr_array_extend(&a, longer));
 	ck_assert(a.shape[0] == longer[0] && a.is_extended && a.chunks == longer[0]);
-	/* Nobody can encode its last chunk anew. */
+	/* Nobody can encode a chunk anew. That is wanted of one that is cut alone. */
+	a.shape[0] = 5;
+	a.is_extended = false;
+	a.chunk[0] = 5;
+	a.grid[0] = a.chunks = 1;
+	a.codecs = 1;
+	longer[0] = 7;
+	SUCCEEDS(h5_zarr_array_extend(&a, longer));
+	ck_assert(a.shape[0] == 7 && a.is_extended && a.chunks == 2);
 	a.shape[0] = 5;
 	a.is_extended = false;
 	a.chunk[0] = 2;
 	a.grid[0] = a.chunks = 3;
-	a.codecs = 1;
-	longer[0] = 7;
 	SUCCEEDS(h5_zarr_array_extend(&a, longer));
 	ck_assert(a.shape[0] == 5 && !a.is_extended && a.chunks == 3);
 	a.codecs = 0;
