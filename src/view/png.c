@@ -133,10 +133,8 @@ static void scale(const struct picture *p, const struct h5_range *range, const d
 		double v = values[i], part = 0; /* of NaN, too, since it is not above anything */
 		uint16_t sample;
 
-		if (v > range->low && span > 0)
+		if (v > range->low)
 			part = v < range->high ? (v / 2 - low) / span : 1;
-		else if (isinf(v) && v > 0)
-			part = 1;
 		sample = p->has_gaps && isnan(v) ? 0 : (uint16_t)(least + part * (most - least) + 0.5);
 		if (p->depth == 1) {
 			out[i] = (uint8_t)sample;
