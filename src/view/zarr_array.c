@@ -127,8 +127,7 @@ static void cut_rows(struct h5_zarr_array *a, uint64_t bytes)
 		/* What comes before is cut once this dimension is. */
 		if (a->chunk[d] < a->shape[d])
 			room = 0;
-		if (!h5_mul(size, a->chunk[d], &size))
-			size = UINT64_MAX;
+		size *= a->chunk[d]; /* at most the room, unless it is 1 */
 	}
 }
 
@@ -224,7 +223,7 @@ int h5_zarr_array_extend(struct h5_zarr_array *a, const uint64_t *shape)
 	for (unsigned d = 0; d < a->dataset->space.rank; d++)
 		a->shape[d] = h5_max(a->shape[d], shape[d]);
 	a->is_extended = memcmp(a->shape, before.shape, sizeof a->shape);
-	if (a->is_extended && h5_zarr_array_cut_chunks(a))
+	if (h5_zarr_array_cut_chunks(a))
 		rc = check_encoders(a);
 	if (rc || !count_chunks(a))
 		*a = before;
