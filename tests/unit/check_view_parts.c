@@ -385,23 +385,29 @@ END_TEST
 
 /* ---- pictures and plots ---- */
 
-/* The finite numbers are all the same, so there is nothing between black and white. */
-START_TEST(pictures_of_infinities)
+static void check_samples(const double *numbers, uint64_t n, const uint8_t *expected)
 {
-	static const double numbers[] = {5, INFINITY, -INFINITY, NAN, 5};
-	static const uint8_t expected[] = {0, 0, 1, 0xff, 0xff, 0, 1, 0, 0, 0, 1};
-	const uint64_t dims[] = {1, 5};
+	const uint64_t dims[] = {1, n};
 	struct h5_view v = {.ops = &h5_view_png, .file = scratch.file, .state = 1};
-	uint8_t got[sizeof expected];
+	uint8_t got[20];
 
 	v.address = make(h5_datatype_make_float(8, H5_ORDER_LE), 2, dims, 0, numbers);
 	SUCCEEDS(h5_view_begin(&v, NULL));
 	SUCCEEDS(h5_view_complete(&v));
 	SUCCEEDS(h5_view_open(&v, true));
 	/* Behind the length and type of IDAT, and the header of a stored block. */
-	SUCCEEDS(h5_view_read(&v, v.head.size + 8 + 5, got, sizeof got));
-	ck_assert_mem_eq(got, expected, sizeof got);
+	SUCCEEDS(h5_view_read(&v, v.head.size + 8 + 5, got, 1 + 2 * n));
+	ck_assert_mem_eq(got, expected, 1 + 2 * n);
 	h5_view_release(&v);
+}
+
+/* The finite numbers are all the same, or neighbours: there is nothing between black and white. */
+START_TEST(pictures_without_tones)
+{
+	check_samples((const double[]){5, INFINITY, -INFINITY, NAN, 5}, 5,
+		      (const uint8_t[]){0, 0, 1, 0xff, 0xff, 0, 1, 0, 0, 0, 1});
+	check_samples((const double[]){5e-324, 0, 5e-324}, 3,
+		      (const uint8_t[]){0, 0xff, 0xff, 0, 1, 0xff, 0xff});
 }
 END_TEST
 
@@ -616,12 +622,17 @@ START_TEST(an_array_with_another_shape)
 	ck_assert_ptr_eq(array.dataset, &other);
 	ck_assert_uint_eq(array.shape[1], 7);
 	ck_assert_uint_eq(array.chunks, 8);
+	other.space.dims[1] = 4;
+	other.space.rank = 1;
+	SUCCEEDS(h5_zarr_array_get(&v, H5_ZARR_V2, &array));
+	ck_assert_uint_eq(array.rank, 1);
+	ck_assert_uint_eq(array.chunks, 2);
 	h5_view_release(&v);
 }
 END_TEST
 
 UNIT_MAIN_AROUND("view parts", setup, teardown, a_text_with_another_length, a_text_with_fewer_elements,
 		 texts_have_their_limit, documents, pages_that_are_not_there, large_elements_have_no_plot,
-		 large_strings_are_not_replaced, pictures_of_infinities, colours_of_numbers,
+		 large_strings_are_not_replaced, pictures_without_tones, colours_of_numbers,
 		 labels_of_nothing, names_of_chunks, arrays_have_32_dimensions_at_most,
 		 arrays_that_cannot_be_longer, chunks_beyond_any_file, an_array_with_another_shape)
