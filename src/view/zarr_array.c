@@ -208,9 +208,12 @@ static int check_encoders(const struct h5_zarr_array *a)
 	return h5_pipeline_can_encode(&codecs);
 }
 
-bool h5_zarr_array_can_fill(const struct h5_zarr_array *a)
+int h5_zarr_array_can_fill(const struct h5_zarr_array *a, bool *can)
 {
-	return !check_encoders(a);
+	int rc = check_encoders(a);
+
+	*can = !rc;
+	return h5_is_passing(rc) ? rc : 0;
 }
 
 int h5_zarr_array_extend(struct h5_zarr_array *a, const uint64_t *shape)

@@ -62,8 +62,8 @@ void h5_zarr_array_decode(struct h5_zarr_array *array);
 void h5_zarr_array_join(struct h5_zarr_array *array);
 /* So many chunks have elements both of the dataset and beyond its end. */
 uint64_t h5_zarr_array_cut_chunks(const struct h5_zarr_array *array);
-/* True: a chunk that is not stored can be shown. */
-bool h5_zarr_array_can_fill(const struct h5_zarr_array *array);
+/* *can: a chunk that is not stored can be shown. */
+int h5_zarr_array_can_fill(const struct h5_zarr_array *array, bool *can);
 /* For an array that is not chunked: if not all of its chunks lie whole in `room` bytes from the begin of the
  * dataset on, makes it one chunk. */
 void h5_zarr_array_fit(struct h5_zarr_array *array, uint64_t room);

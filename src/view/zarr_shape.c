@@ -60,9 +60,8 @@ static int make(const struct making *m, struct h5_zarr_array *a)
 		rc = find_shape(v, a);
 	if (!rc && v->zarr_decoded)
 		h5_zarr_array_join(a);
-	if (!rc)
-		a->is_filled = a->version == H5_ZARR_V2 && !a->has_mark && a->chunks <= FILLED_MOST &&
-			       h5_zarr_array_can_fill(a);
+	if (!rc && a->version == H5_ZARR_V2 && !a->has_mark && a->chunks <= FILLED_MOST)
+		rc = h5_zarr_array_can_fill(a, &a->is_filled);
 	return rc;
 }
 
