@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "fault_kinds.h"
 #include "scratch.h"
+#include "store/block.h"
 #include "vfs_scene.h"
 
 #include <fcntl.h>
@@ -11,46 +12,93 @@
 
 enum { PIECE = 7000, MOST = 1 << 20 };
 
+/* Those of the first file, and of the second one. */
+static const char *const fixtures[] = {"check_views.h5", "check_zarr.h5"};
 static const char *const files[] = {
-	".h5fs/png/picture.png",	".h5fs/png/numbers.png",   ".h5fs/png/movie/0001.png",
-	".h5fs/svg/line.svg",		".h5fs/svg/rows.svg",	   ".h5fs/lines/unwritten",
-	".h5fs/csv/rows.csv",		".h5fs/csv/texts.csv",	   "texts",
-	".h5fs/json/line.json",		".h5fs/json/.json",	   ".h5fs/npy/line.npy",
-	".h5fs/npy/rows.npy",		".h5fs/kerchunk.json",	   ".h5fs/zarr/.zmetadata",
-	".h5fs/zarr/line/.zarray",	".h5fs/zarr/line/.zattrs", ".h5fs/zarr/line/3",
-	".h5fs/zarr/texts/4",		".h5fs/zarr3/zarr.json",   ".h5fs/zarr3/line/zarr.json",
-	".h5fs/zarr3/texts/zarr.json",	".h5fs/zarr3/texts/c/4",   ".h5fs/zarr/rows/0",
-	".h5fs/zarr/nc/values/.zattrs", ".h5fs/zarr/nc/values/1",  ".h5fs/json/nc/values.json",
+	".h5fs/png/picture.png",	".h5fs/png/numbers.png",    ".h5fs/png/movie/0001.png",
+	".h5fs/svg/line.svg",		".h5fs/svg/rows.svg",	    ".h5fs/lines/unwritten",
+	".h5fs/csv/rows.csv",		".h5fs/csv/texts.csv",	    "texts",
+	".h5fs/json/line.json",		".h5fs/json/.json",	    ".h5fs/npy/line.npy",
+	".h5fs/npy/rows.npy",		".h5fs/kerchunk.json",	    ".h5fs/zarr/.zmetadata",
+	".h5fs/zarr/line/.zarray",	".h5fs/zarr/line/.zattrs",  ".h5fs/zarr/line/3",
+	".h5fs/zarr/texts/4",		".h5fs/zarr3/zarr.json",    ".h5fs/zarr3/line/zarr.json",
+	".h5fs/zarr3/texts/zarr.json",	".h5fs/zarr3/texts/c/4",    ".h5fs/zarr/rows/0",
+	".h5fs/zarr/nc/values/.zattrs", ".h5fs/zarr/nc/values/1",   ".h5fs/json/nc/values.json",
+	".h5fs/kerchunk.json",		".h5fs/zarr/.zmetadata",    ".h5fs/zarr/gap/1",
+	".h5fs/zarr/odd/.zattrs",	".h5fs/zarr/short/.zarray", ".h5fs/zarr/x/.zattrs",
+	".h5fs/npy/padded.npy",		".h5fs/zarr/padded/0",
 };
-enum { FILES = sizeof files / sizeof *files };
+enum { FILES = sizeof files / sizeof *files, FILES_OF_SECOND = 8 };
 
 static struct vfs_scene scene;
 static struct h5_buf sound, found;
 
-/* ---- what interrupts ---- */
+/* ---- calls that fail once ---- */
 
-static unsigned long checks_left; /* the last of so many fails, and that one alone; 0: none does */
-static bool interrupted;
+enum call { INTERRUPT, CHARGE, BLOCK, CALLS };
 
-static void arm_check(unsigned long n)
+static unsigned long calls_left[CALLS]; /* the last of so many fails, and that one alone; 0: none does */
+static bool call_failed;
+
+static bool fails(enum call call)
 {
-	checks_left = n;
-	interrupted = false;
+	bool last = calls_left[call] == 1;
+
+	calls_left[call] -= calls_left[call] > 0;
+	call_failed |= last;
+	return last;
 }
 
-static bool disarm_check(void)
+static void arm_interrupt(unsigned long n)
 {
-	checks_left = 0;
-	return interrupted;
+	calls_left[INTERRUPT] = n;
+}
+
+static void arm_charge(unsigned long n)
+{
+	calls_left[CHARGE] = n;
+}
+
+static void arm_block(unsigned long n)
+{
+	calls_left[BLOCK] = n;
+}
+
+static bool disarm(void)
+{
+	bool failed = call_failed;
+
+	memset(calls_left, 0, sizeof calls_left);
+	call_failed = false;
+	return failed;
 }
 
 int __wrap_h5_interrupt_check(void);
 int __wrap_h5_interrupt_check(void)
 {
-	if (!checks_left || --checks_left)
-		return 0;
-	interrupted = true;
-	return h5_fail(-EINTR, H5_UNDEF, "interrupted");
+	return fails(INTERRUPT) ? h5_fail(-EINTR, H5_UNDEF, "interrupted") : 0;
+}
+
+/* The request has had all the memory that it may have. */
+int __real_h5_charge_set(struct h5_charge *charge, size_t bytes);
+int __wrap_h5_charge_set(struct h5_charge *charge, size_t bytes);
+int __wrap_h5_charge_set(struct h5_charge *charge, size_t bytes)
+{
+	return bytes && fails(CHARGE) ? -ENOMEM : __real_h5_charge_set(charge, bytes);
+}
+
+/* Also of what is in the cache. */
+int __real_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref);
+int __wrap_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref);
+int __wrap_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref)
+{
+	if (!fails(BLOCK))
+		return __real_h5_file_block(file, type, address, variant, arg, ref);
+	*ref = NULL;
+	return h5_fail(-EIO, address, "cannot be read");
 }
 
 /* ---- reading ---- */
@@ -98,7 +146,11 @@ static void setup(void)
 {
 	h5_buf_init(&sound, MOST);
 	h5_buf_init(&found, MOST);
-	vfs_scene_open_in_place(&scene, "check_views.h5");
+}
+
+static void open_scene(unsigned fixture)
+{
+	vfs_scene_open_in_place(&scene, fixtures[fixture]);
 }
 
 static void teardown(void)
@@ -108,20 +160,22 @@ static void teardown(void)
 	h5_buf_release(&found);
 }
 
-/* The n-th fault for each n that there is, but of those beyond 300 only some. `always`: it cannot go by
+/* The n-th fault for each n that there is, but of those beyond 120 only some. `always`: it cannot go by
  * without an error. */
-static void meet(const char *path, const struct fault *fault, bool always)
+static void meet(unsigned file, const struct fault *fault, bool always)
 {
+	const char *const path = files[file];
 	struct h5_node *node;
 	bool fired = true;
 	int rc;
 
+	open_scene(file >= FILES - FILES_OF_SECOND);
 	SUCCEEDS(vfs_scene_find(&scene, path, &node));
 	SUCCEEDS(read_file(node, &sound));
 	ck_assert_uint_gt(sound.size, 0);
 	/* The test's own buffer does not grow in a call that may fail. */
 	SUCCEEDS(read_file(node, &found));
-	for (unsigned long n = 1; fired; n += n < 300 ? 1 : 23) {
+	for (unsigned long n = 1; fired; n += n < 120 ? 1 : 19) {
 		vfs_scene_empty_caches(&scene);
 		fault->arm(n);
 		rc = read_file(node, &found);
@@ -136,21 +190,84 @@ static void meet(const char *path, const struct fault *fault, bool always)
 
 START_TEST(calls_that_fail)
 {
-	meet(files[_i % FILES], &faults[_i / FILES], false);
+	meet((unsigned)_i % FILES, &faults[_i / FILES], false);
 }
 END_TEST
 
-START_TEST(interruptions)
+START_TEST(calls_of_our_own_fail)
 {
-	static const struct fault fault = {arm_check, disarm_check, -EINTR};
+	static const struct fault own[] = {
+		{arm_interrupt, disarm, -EINTR}, {arm_charge, disarm, -ENOMEM}, {arm_block, disarm, -EIO}};
 
-	meet(files[_i], &fault, true);
+	meet((unsigned)_i % FILES, &own[_i / FILES], _i < FILES);
+}
+END_TEST
+
+/* ---- what is told ---- */
+
+#define BYTES(text) text, sizeof(text) - 1
+
+START_TEST(files_say_what_is_so)
+{
+	static const struct {
+		const char *path, *part; /* that is in the file */
+		size_t n;
+	} cases[] = {
+		{".h5fs/zarr/short/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"time\"]")},
+		{".h5fs/zarr/short/.zarray", BYTES("\"shape\":[5],\"chunks\":[200000]")},
+		{".h5fs/zarr/odd/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"x\"]")},
+		{".h5fs/zarr/empty/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
+		{".h5fs/zarr/integers/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
+		{".h5fs/zarr/plane/.zattrs",
+		 BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
+		{".h5fs/zarr/edge/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
+		{".h5fs/zarr/real/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
+		{".h5fs/zarr/x/.zattrs", BYTES("\"wide\":[1.5,-0.0,2.0,Infinity,NaN,1e+22]")},
+		{".h5fs/zarr/texts/0", BYTES("\3\0\0\0\x8\0\0\0a\xef\xbf\xbd\xef\xbf\xbd"
+					     "b\2\0\0\0\xc3\xa9\0\0\0\0")},
+		{".h5fs/zarr/padded/0", BYTES("ab\0\0\0a bc\0\0\0\0\0\0")},
+		{".h5fs/json/strange.json",
+		 BYTES("\"filters\": [{\"id\": 40000, \"name\": null, \"values\": [5, 6]}]")},
+	};
+
+	open_scene(1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_node *node;
+
+		SUCCEEDS(vfs_scene_find(&scene, cases[i].path, &node));
+		SUCCEEDS(read_file(node, &found));
+		ck_assert_msg(memmem(found.data, found.size, cases[i].part, cases[i].n), "%s: %.*s",
+			      cases[i].path, (int)found.size, found.data);
+		h5_vfs_forget(scene.vfs, node, 1);
+	}
+}
+END_TEST
+
+/* Chunks of 3 and of 4 bytes, from which 4 are taken for a checksum. */
+START_TEST(damaged_chunks_are_seen)
+{
+	static const char *const paths[] = {".h5fs/zarr/damaged/0", ".h5fs/zarr/damaged/1"};
+
+	open_scene(1);
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_node *node;
+		int rc;
+
+		SUCCEEDS(vfs_scene_find(&scene, paths[i], &node));
+		rc = read_file(node, &found);
+		ck_assert_msg(rc == (i ? 0 : -EUCLEAN), "%u: %d %s", i, rc, h5_error_last()->text);
+		ck_assert_uint_eq(found.size, 0);
+		h5_vfs_forget(scene.vfs, node, 1);
+	}
 }
 END_TEST
 
 int main(void)
 {
-	const struct unit_test tests[] = {{calls_that_fail, FILES * FAULTS}, {interruptions, FILES}};
+	const struct unit_test tests[] = {{calls_that_fail, FILES * FAULTS},
+					  {calls_of_our_own_fail, FILES * 3},
+					  {files_say_what_is_so, 1},
+					  {damaged_chunks_are_seen, 1}};
 
 	return unit_run("views", setup, teardown, tests, sizeof tests / sizeof *tests);
 }
