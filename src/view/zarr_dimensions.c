@@ -19,7 +19,7 @@ static int get_attribute(struct h5_file *file, const struct h5_object *object, c
 
 	if (rc)
 		return h5_is_passing(rc) ? rc : -ENODATA;
-	if (a->space.kind != H5_SPACE_NULL && a->space.elements)
+	if (a->space.elements)
 		return 0;
 	h5_attribute_release(a);
 	return -ENODATA;
