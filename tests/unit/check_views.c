@@ -12,23 +12,23 @@
 
 enum { PIECE = 7000, MOST = 1 << 20 };
 
-/* Those of the first file, and of the second one. */
-static const char *const fixtures[] = {"check_views.h5", "check_zarr.h5"};
+/* The files of the mounts of these, one after the other. */
+static const char *const fixtures[] = {"check_views.h5", "check_zarr.h5", "check_netcdf.h5"};
 static const char *const files[] = {
-	".h5fs/png/picture.png",	".h5fs/png/numbers.png",    ".h5fs/png/movie/0001.png",
-	".h5fs/svg/line.svg",		".h5fs/svg/rows.svg",	    ".h5fs/lines/unwritten",
-	".h5fs/csv/rows.csv",		".h5fs/csv/texts.csv",	    "texts",
-	".h5fs/json/line.json",		".h5fs/json/.json",	    ".h5fs/npy/line.npy",
-	".h5fs/npy/rows.npy",		".h5fs/kerchunk.json",	    ".h5fs/zarr/.zmetadata",
-	".h5fs/zarr/line/.zarray",	".h5fs/zarr/line/.zattrs",  ".h5fs/zarr/line/3",
-	".h5fs/zarr/texts/4",		".h5fs/zarr3/zarr.json",    ".h5fs/zarr3/line/zarr.json",
-	".h5fs/zarr3/texts/zarr.json",	".h5fs/zarr3/texts/c/4",    ".h5fs/zarr/rows/0",
-	".h5fs/zarr/nc/values/.zattrs", ".h5fs/zarr/nc/values/1",   ".h5fs/json/nc/values.json",
-	".h5fs/kerchunk.json",		".h5fs/zarr/.zmetadata",    ".h5fs/zarr/gap/1",
-	".h5fs/zarr/odd/.zattrs",	".h5fs/zarr/short/.zarray", ".h5fs/zarr/x/.zattrs",
-	".h5fs/npy/padded.npy",		".h5fs/zarr/padded/0",
+	".h5fs/png/picture.png",	".h5fs/png/numbers.png",   ".h5fs/png/movie/0001.png",
+	".h5fs/svg/line.svg",		".h5fs/svg/rows.svg",	   ".h5fs/lines/unwritten",
+	".h5fs/csv/rows.csv",		".h5fs/csv/texts.csv",	   "texts",
+	".h5fs/json/line.json",		".h5fs/json/.json",	   ".h5fs/npy/line.npy",
+	".h5fs/npy/rows.npy",		".h5fs/kerchunk.json",	   ".h5fs/zarr/.zmetadata",
+	".h5fs/zarr/line/.zarray",	".h5fs/zarr/line/.zattrs", ".h5fs/zarr/line/3",
+	".h5fs/zarr/texts/4",		".h5fs/zarr3/zarr.json",   ".h5fs/zarr3/line/zarr.json",
+	".h5fs/zarr3/texts/zarr.json",	".h5fs/zarr3/texts/c/4",   ".h5fs/zarr/rows/0",
+	".h5fs/zarr/nc/values/.zattrs", ".h5fs/zarr/nc/values/1",  ".h5fs/json/nc/values.json",
+	".h5fs/kerchunk.json",		".h5fs/zarr/.zmetadata",   ".h5fs/zarr/gap/1",
+	".h5fs/zarr/odd/.zattrs",	".h5fs/zarr/x/.zattrs",	   ".h5fs/npy/padded.npy",
+	".h5fs/zarr/padded/0",		".h5fs/kerchunk.json",	   ".h5fs/zarr/short/.zarray",
 };
-enum { FILES = sizeof files / sizeof *files, FILES_OF_SECOND = 8 };
+enum { FILES = sizeof files / sizeof *files, FROM_SECOND = FILES - 9, FROM_THIRD = FILES - 2 };
 
 static struct vfs_scene scene;
 static struct h5_buf sound, found;
@@ -169,7 +169,7 @@ static void meet(unsigned file, const struct fault *fault, bool always)
 	bool fired = true;
 	int rc;
 
-	open_scene(file >= FILES - FILES_OF_SECOND);
+	open_scene(file < FROM_SECOND ? 0 : file < FROM_THIRD ? 1 : 2);
 	SUCCEEDS(vfs_scene_find(&scene, path, &node));
 	SUCCEEDS(read_file(node, &sound));
 	ck_assert_uint_gt(sound.size, 0);
@@ -199,7 +199,10 @@ START_TEST(calls_of_our_own_fail)
 	static const struct fault own[] = {
 		{arm_interrupt, disarm, -EINTR}, {arm_charge, disarm, -ENOMEM}, {arm_block, disarm, -EIO}};
 
-	meet((unsigned)_i % FILES, &own[_i / FILES], _i < FILES);
+	const unsigned file = (unsigned)_i % FILES;
+
+	/* In JSON, memory is asked for also for a list that turns out to be empty. */
+	meet(file, &own[_i / FILES], _i < FILES || (_i < 2 * FILES && !strstr(files[file], "/json/")));
 }
 END_TEST
 
@@ -210,30 +213,38 @@ END_TEST
 START_TEST(files_say_what_is_so)
 {
 	static const struct {
+		unsigned fixture;
 		const char *path, *part; /* that is in the file */
 		size_t n;
 	} cases[] = {
-		{".h5fs/zarr/short/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"time\"]")},
-		{".h5fs/zarr/short/.zarray", BYTES("\"shape\":[5],\"chunks\":[200000]")},
-		{".h5fs/zarr/odd/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"x\"]")},
-		{".h5fs/zarr/empty/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
-		{".h5fs/zarr/integers/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
-		{".h5fs/zarr/plane/.zattrs",
+		{2, ".h5fs/zarr/short/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"time\"]")},
+		{2, ".h5fs/zarr/short/.zarray", BYTES("\"shape\":[5],\"chunks\":[200000]")},
+		{1, ".h5fs/zarr/odd/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"x\"]")},
+		{1, ".h5fs/zarr/empty/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
+		{1, ".h5fs/zarr/integers/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_3\"]")},
+		{1, ".h5fs/zarr/plane/.zattrs",
 		 BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
-		{".h5fs/zarr/edge/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
-		{".h5fs/zarr/real/.zattrs", BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
-		{".h5fs/zarr/x/.zattrs", BYTES("\"wide\":[1.5,-0.0,2.0,Infinity,NaN,1e+22]")},
-		{".h5fs/zarr/texts/0", BYTES("\3\0\0\0\x8\0\0\0a\xef\xbf\xbd\xef\xbf\xbd"
-					     "b\2\0\0\0\xc3\xa9\0\0\0\0")},
-		{".h5fs/zarr/padded/0", BYTES("ab\0\0\0a bc\0\0\0\0\0\0")},
-		{".h5fs/json/strange.json",
+		{1, ".h5fs/zarr/edge/.zattrs",
+		 BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
+		{1, ".h5fs/zarr/real/.zattrs",
+		 BYTES("\"_ARRAY_DIMENSIONS\":[\"phony_dim_2\",\"phony_dim_3\"]")},
+		{1, ".h5fs/zarr/x/.zattrs", BYTES("\"wide\":[1.5,-0.0,2.0,Infinity,NaN,1e+22]")},
+		{1, ".h5fs/zarr/texts/0",
+		 BYTES("\3\0\0\0\x8\0\0\0a\xef\xbf\xbd\xef\xbf\xbd"
+		       "b\2\0\0\0\xc3\xa9\0\0\0\0")},
+		{1, ".h5fs/zarr/padded/0", BYTES("ab\0\0\0a bc\0\0\0\0\0\0")},
+		{1, ".h5fs/json/strange.json",
 		 BYTES("\"filters\": [{\"id\": 40000, \"name\": null, \"values\": [5, 6]}]")},
 	};
 
-	open_scene(1);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct h5_node *node;
 
+		if (!i || cases[i].fixture != cases[i - 1].fixture) {
+			if (i)
+				vfs_scene_close(&scene);
+			open_scene(cases[i].fixture);
+		}
 		SUCCEEDS(vfs_scene_find(&scene, cases[i].path, &node));
 		SUCCEEDS(read_file(node, &found));
 		ck_assert_msg(memmem(found.data, found.size, cases[i].part, cases[i].n), "%s: %.*s",
