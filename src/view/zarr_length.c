@@ -97,7 +97,7 @@ static int find_users(struct h5_file *file, uint64_t scale, uint64_t *length)
 	if (rc)
 		return rc;
 	rc = h5_attribute_lookup(file, object, "REFERENCE_LIST", &list);
-	if (!rc && list.space.kind != H5_SPACE_NULL && is_reference_list(&list))
+	if (!rc && is_reference_list(&list))
 		for (uint64_t i = 0; i < list.space.elements && !rc; i++)
 			rc = raise(file, scale, &list, i, length);
 	h5_attribute_release(&list);
