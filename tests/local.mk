@@ -329,7 +329,7 @@ tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/link_scene.h
 tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
-tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_dataset_writer_resize,--wrap=h5_file_block
 tests_unit_check_view_parts_SOURCES = tests/unit/check_view_parts.c $(scratch)
 tests_unit_check_views_SOURCES = tests/unit/check_views.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_views_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_charge_set,--wrap=h5_file_block,--wrap=h5_interrupt_check

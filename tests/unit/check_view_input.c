@@ -8,6 +8,7 @@
 #include "object/numpy_parse.h"
 #include "object/value.h"
 #include "scratch.h"
+#include "store/block.h"
 #include "view/views.h"
 
 #include <errno.h>
@@ -15,6 +16,56 @@
 #include <string.h>
 
 enum { MOST = 1 << 17, MEGABYTE = 1 << 20 };
+
+/* ---- calls of what lies below ---- */
+
+enum { ALL_FAULTS = FAULTS + 1 };
+
+static unsigned long calls_left; /* the last of so many fails, and that one alone; 0: none does */
+static bool call_failed;
+
+static bool call_fails(void)
+{
+	bool last = calls_left == 1;
+
+	calls_left -= calls_left > 0;
+	call_failed |= last;
+	return last;
+}
+
+static void arm_call(unsigned long n)
+{
+	calls_left = n;
+	call_failed = false;
+}
+
+static bool disarm_call(void)
+{
+	calls_left = 0;
+	return call_failed;
+}
+
+/* A block, though it may be in the cache. */
+int __real_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref);
+int __wrap_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref);
+int __wrap_h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+			 uint64_t variant, const void *arg, struct h5_lru_entry **ref)
+{
+	if (!call_fails())
+		return __real_h5_file_block(file, type, address, variant, arg, ref);
+	*ref = NULL;
+	return h5_fail(-EIO, address, "cannot be read");
+}
+
+/* New rows. */
+int __real_h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
+int __wrap_h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
+int __wrap_h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	return call_fails() ? -EIO : __real_h5_dataset_writer_resize(writer, rows);
+}
 
 /* ---- a dataset, and an open file ---- */
 
@@ -207,10 +258,12 @@ static void check_steps(struct scene *s)
 
 static size_t piece_size; /* of what is written at once */
 
-/* Every allocation, or every read, fails once. */
-static void fail_each(const struct h5_view_ops *ops, const char *type, uint64_t row, unsigned fault,
+/* Every allocation, every read, or every call of those above fails once. */
+static void fail_each(const struct h5_view_ops *ops, const char *type, uint64_t row, unsigned number,
 		      void (*run)(struct scene *s), void (*check)(struct scene *s))
 {
+	static const struct fault own = {arm_call, disarm_call, -EIO};
+	const struct fault *const fault = number < FAULTS ? &faults[number] : &own;
 	bool fired = true;
 
 	for (unsigned long n = 1; fired; n++) {
@@ -218,11 +271,11 @@ static void fail_each(const struct h5_view_ops *ops, const char *type, uint64_t 
 
 		begin(&s, ops, type, row, UINT64_MAX);
 		h5_error_clear();
-		faults[fault].arm(n);
+		fault->arm(n);
 		run(&s);
-		fired = faults[fault].disarm();
-		ck_assert_msg(!s.error || (fired && s.error == faults[fault].error), "call %lu: %d %s", n,
-			      s.error, h5_error_last()->text);
+		fired = fault->disarm();
+		ck_assert_msg(!s.error || (fired && s.error == fault->error), "call %lu: %d %s", n, s.error,
+			      h5_error_last()->text);
 		check(&s);
 		finish(&s);
 	}
@@ -427,8 +480,8 @@ START_TEST(lines_are_written_in_pieces)
 {
 	static const size_t sizes[] = {1, 7, 30, sizeof text};
 
-	piece_size = sizes[(unsigned)_i / FAULTS];
-	fail_each(&h5_view_lines, "vlen str", LINES, (unsigned)_i % FAULTS, write_text, check_text);
+	piece_size = sizes[(unsigned)_i / ALL_FAULTS];
+	fail_each(&h5_view_lines, "vlen str", LINES, (unsigned)_i % ALL_FAULTS, write_text, check_text);
 }
 END_TEST
 
@@ -513,7 +566,55 @@ START_TEST(a_bad_line_goes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("view input", {bytes_are_written_in_pieces, FAULTS}, {incomplete_rows_need_little_memory, 1},
-		{a_gap_has_its_limit, 1}, {rows_of_another_program_come_first, 1},
-		{a_size_completes_a_row, 1}, {lines_are_written_in_pieces, 4 * FAULTS},
-		{lines_have_their_limits, 1}, {long_rows_give_up_their_memory, 1}, {a_bad_line_goes, 1})
+/* The last line needs no end, unless the row does. */
+START_TEST(values_end_with_a_row)
+{
+	static const uint8_t expected[] = {1, 2, 3};
+	struct scene s;
+
+	begin(&s, &h5_view_values, "|u1", LINES, 2);
+	SUCCEEDS(h5_view_values.finish(&s.in));
+	put(&s, 0, "1\n2\n3", 5, true);
+	SUCCEEDS(h5_view_values.check(&s.in));
+	check_bytes(&s, expected, 0);
+	SUCCEEDS(h5_view_values.finish(&s.in));
+	check_bytes(&s, expected, 3);
+	put(&s, 0, "4\n5", 3, true);
+	ck_assert_int_eq(h5_view_values.check(&s.in), -EINVAL);
+	ck_assert_str_eq(h5_error_last()->text, "the last row is incomplete: 2 lines of 3");
+	ck_assert_int_eq(h5_view_values.finish(&s.in), -EINVAL);
+	check_bytes(&s, expected, 3);
+	ck_assert_int_eq(s.error, 0);
+	finish(&s);
+}
+END_TEST
+
+/* Another program takes the last rows while this one has a part of a row. */
+START_TEST(rows_that_others_take)
+{
+	static const uint8_t expected[] = {1, 2, 3, 4, 5, 6};
+	struct h5_view_input other;
+	struct scene s;
+	size_t written;
+
+	begin(&s, &h5_view_values, "|u1", LINES, 2);
+	put(&s, 0, "7\n8", 3, true);
+	open_input(&s, &h5_view_values, &other);
+	SUCCEEDS(h5_view_values.write(&other, 0, "1\n2\n3\n4\n5\n6\n", 12, true, &written));
+	ck_assert_uint_eq(written, 12);
+	ck_assert_int_eq(h5_view_values.write(&s.in, 0, "\n", 1, true, &written), -EFBIG);
+	ck_assert_str_eq(h5_error_last()->text, "the dataset has all the rows that it may have");
+	ck_assert_uint_eq(written, 0);
+	ck_assert_uint_eq(s.in.filled, 3);
+	check_bytes(&s, expected, 6);
+	close_input(&other);
+	finish(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("view input", {bytes_are_written_in_pieces, ALL_FAULTS},
+		{incomplete_rows_need_little_memory, 1}, {a_gap_has_its_limit, 1},
+		{rows_of_another_program_come_first, 1}, {a_size_completes_a_row, 1},
+		{lines_are_written_in_pieces, 4 * ALL_FAULTS}, {lines_have_their_limits, 1},
+		{long_rows_give_up_their_memory, 1}, {a_bad_line_goes, 1}, {values_end_with_a_row, 1},
+		{rows_that_others_take, 1})
