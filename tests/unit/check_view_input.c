@@ -602,6 +602,9 @@ START_TEST(rows_that_others_take)
 	open_input(&s, &h5_view_values, &other);
 	SUCCEEDS(h5_view_values.write(&other, 0, "1\n2\n3\n4\n5\n6\n", 12, true, &written));
 	ck_assert_uint_eq(written, 12);
+	arm_call(1);
+	ck_assert_int_eq(h5_view_values.write(&s.in, 0, "\n", 1, true, &written), -EIO);
+	ck_assert(disarm_call());
 	ck_assert_int_eq(h5_view_values.write(&s.in, 0, "\n", 1, true, &written), -EFBIG);
 	ck_assert_str_eq(h5_error_last()->text, "the dataset has all the rows that it may have");
 	ck_assert_uint_eq(written, 0);
