@@ -5,6 +5,7 @@
 #include "dataset/create.h"
 #include "dataset/writer.h"
 #include "fault_kinds.h"
+#include "format/datatype_make.h"
 #include "object/numpy_parse.h"
 #include "object/value.h"
 #include "scratch.h"
@@ -84,9 +85,9 @@ static void make(struct scene *s, const char *type_name, uint64_t row, uint64_t 
 			  .rank = 2,
 			  .dims = {0, row},
 			  .has_max = true,
-			  .max = {rows, row}},
+			  .max = {rows, row ? row : H5_UNLIMITED}},
 		.layout = H5_LAYOUT_CHUNKED,
-		.chunk = {1, row < MEGABYTE ? row : MEGABYTE},
+		.chunk = {1, h5_max(h5_min(row, MEGABYTE), 1)},
 	};
 	struct h5_datatype *type;
 
@@ -615,9 +616,54 @@ START_TEST(rows_that_others_take)
 }
 END_TEST
 
+START_TEST(rows_of_nothing_cannot_be_added)
+{
+	struct scene s;
+	size_t written;
+
+	begin(&s, &h5_view_values, "|u1", 0, UINT64_MAX);
+	ck_assert_int_eq(h5_view_values.write(&s.in, 0, "1\n", 2, true, &written), -EFBIG);
+	ck_assert_uint_eq(written, 0);
+	ck_assert_int_eq(h5_view_raw.write(&s.in, 0, "1", 1, true, &written), -EFBIG);
+	ck_assert_uint_eq(written, 0);
+	SUCCEEDS(h5_view_values.finish(&s.in));
+	finish(&s);
+}
+END_TEST
+
+/* What no member has is that of the fill value. */
+START_TEST(gaps_of_elements_are_the_fill_value)
+{
+	static const char lines[] = "{\"a\": 1, \"b\": 2}\n{\"a\": 3, \"b\": 4}\n";
+	static const uint8_t fill[] = {9, 8, 7, 6}, expected[] = {1, 8, 7, 2, 3, 8, 7, 4};
+	struct h5_datatype *type = h5_datatype_make_compound(4, 2);
+	struct h5_new_dataset how = {
+		.type = type,
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .has_max = true, .max = {H5_UNLIMITED}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {8},
+		.fill = fill};
+	struct scene s = {0};
+
+	scratch_init(&s.scratch, "header_create-latest.h5");
+	scratch_open(&s.scratch);
+	for (unsigned i = 0; i < 2; i++)
+		SUCCEEDS(h5_datatype_add_member(type, i ? "b" : "a", 3 * i,
+						h5_datatype_make_integer(1, false, H5_ORDER_LE)));
+	SUCCEEDS(h5_dataset_create(s.scratch.file, &how, &s.address));
+	h5_datatype_free(type);
+	open_input(&s, &h5_view_jsonl, &s.in);
+	put(&s, 0, lines, strlen(lines), true);
+	ck_assert_int_eq(s.error, 0);
+	check_bytes(&s, expected, sizeof expected);
+	finish(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("view input", {bytes_are_written_in_pieces, ALL_FAULTS},
 		{incomplete_rows_need_little_memory, 1}, {a_gap_has_its_limit, 1},
 		{rows_of_another_program_come_first, 1}, {a_size_completes_a_row, 1},
 		{lines_are_written_in_pieces, 4 * ALL_FAULTS}, {lines_have_their_limits, 1},
 		{long_rows_give_up_their_memory, 1}, {a_bad_line_goes, 1}, {values_end_with_a_row, 1},
-		{rows_that_others_take, 1})
+		{rows_that_others_take, 1}, {rows_of_nothing_cannot_be_added, 1},
+		{gaps_of_elements_are_the_fill_value, 1})
