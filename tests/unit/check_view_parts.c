@@ -385,29 +385,55 @@ END_TEST
 
 /* ---- pictures and plots ---- */
 
-static void check_samples(const double *numbers, uint64_t n, const uint8_t *expected)
+/* The samples of the first numbers of a row of n. */
+static void check_samples(struct h5_datatype *type, const void *numbers, uint64_t n, uint64_t first,
+			  const uint8_t *expected)
 {
 	const uint64_t dims[] = {1, n};
 	struct h5_view v = {.ops = &h5_view_png, .file = scratch.file, .state = 1};
 	uint8_t got[20];
 
-	v.address = make(h5_datatype_make_float(8, H5_ORDER_LE), 2, dims, 0, numbers);
+	v.address = make(type, 2, dims, 0, numbers);
 	SUCCEEDS(h5_view_begin(&v, NULL));
 	SUCCEEDS(h5_view_complete(&v));
 	SUCCEEDS(h5_view_open(&v, true));
 	/* Behind the length and type of IDAT, and the header of a stored block. */
-	SUCCEEDS(h5_view_read(&v, v.head.size + 8 + 5, got, 1 + 2 * n));
-	ck_assert_mem_eq(got, expected, 1 + 2 * n);
+	SUCCEEDS(h5_view_read(&v, v.head.size + 8 + 5, got, 1 + 2 * first));
+	ck_assert_mem_eq(got, expected, 1 + 2 * first);
 	h5_view_release(&v);
 }
 
 /* The finite numbers are all the same, or neighbours: there is nothing between black and white. */
 START_TEST(pictures_without_tones)
 {
-	check_samples((const double[]){5, INFINITY, -INFINITY, NAN, 5}, 5,
+	check_samples(h5_datatype_make_float(8, H5_ORDER_LE),
+		      (const double[]){5, INFINITY, -INFINITY, NAN, 5}, 5, 5,
 		      (const uint8_t[]){0, 0, 1, 0xff, 0xff, 0, 1, 0, 0, 0, 1});
-	check_samples((const double[]){5e-324, 0, 5e-324}, 3,
+	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), (const double[]){5e-324, 0, 5e-324}, 3, 3,
 		      (const uint8_t[]){0, 0xff, 0xff, 0, 1, 0xff, 0xff});
+}
+END_TEST
+
+/* The least number is black, and the greatest white, wherever 0 is. */
+START_TEST(pictures_of_integers)
+{
+	check_samples(h5_datatype_make_integer(2, false, H5_ORDER_LE), (const uint8_t[]){9, 0, 5, 0, 6, 0}, 3,
+		      3, (const uint8_t[]){0, 0xff, 0xff, 0, 0, 0x40, 0});
+	check_samples(h5_datatype_make_integer(2, true, H5_ORDER_LE),
+		      (const uint8_t[]){0xfe, 0xff, 0xfa, 0xff, 0xfb, 0xff}, 3, 3,
+		      (const uint8_t[]){0, 0xff, 0xff, 0, 0, 0x40, 0});
+}
+END_TEST
+
+/* Two in a hundred are left out at each end. */
+START_TEST(pictures_with_outliers)
+{
+	double numbers[100] = {-1e6, 1, 98, 1e6};
+
+	for (unsigned i = 4; i < 100; i++)
+		numbers[i] = i - 2;
+	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), numbers, 100, 4,
+		      (const uint8_t[]){0, 0, 1, 0, 1, 0xff, 0xff, 0xff, 0xff});
 }
 END_TEST
 
@@ -633,6 +659,7 @@ END_TEST
 
 UNIT_MAIN_AROUND("view parts", setup, teardown, a_text_with_another_length, a_text_with_fewer_elements,
 		 texts_have_their_limit, documents, pages_that_are_not_there, large_elements_have_no_plot,
-		 large_strings_are_not_replaced, pictures_without_tones, colours_of_numbers,
-		 labels_of_nothing, names_of_chunks, arrays_have_32_dimensions_at_most,
-		 arrays_that_cannot_be_longer, chunks_beyond_any_file, an_array_with_another_shape)
+		 large_strings_are_not_replaced, pictures_without_tones, pictures_of_integers,
+		 pictures_with_outliers, colours_of_numbers, labels_of_nothing, names_of_chunks,
+		 arrays_have_32_dimensions_at_most, arrays_that_cannot_be_longer, chunks_beyond_any_file,
+		 an_array_with_another_shape)
