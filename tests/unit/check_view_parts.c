@@ -425,14 +425,14 @@ START_TEST(pictures_of_integers)
 }
 END_TEST
 
-/* Two in a hundred are left out at each end. */
+/* Two in a hundred are left out at each end: one of fifty, and of these no more. */
 START_TEST(pictures_with_outliers)
 {
-	double numbers[100] = {-1e6, 1, 98, 1e6};
+	double numbers[51] = {-1e6, 1, 49, 1e6};
 
-	for (unsigned i = 4; i < 100; i++)
+	for (unsigned i = 4; i < 51; i++)
 		numbers[i] = i - 2;
-	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), numbers, 100, 4,
+	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), numbers, 51, 4,
 		      (const uint8_t[]){0, 0, 1, 0, 1, 0xff, 0xff, 0xff, 0xff});
 }
 END_TEST
