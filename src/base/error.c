@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@ int h5_fail_in(int code, const char *format, ...)
 {
 	char outer[sizeof last.text], inner[sizeof last.text];
 	va_list args;
+	int n;
 
 	if (last.code != code)
 		return code;
@@ -30,8 +32,9 @@ int h5_fail_in(int code, const char *format, ...)
 	va_end(args);
 	memcpy(inner, last.text, sizeof inner);
 	/* If the text is too long, its end is cut off. The outer context comes first, so it is kept. */
-	if (snprintf(last.text, sizeof last.text, "%s: %s", outer, inner) < 0)
-		memcpy(last.text, inner, sizeof inner);
+	n = snprintf(last.text, sizeof last.text, "%s: %s", outer, inner);
+	assert(n >= 0); /* only a text beyond INT_MAX or of wide characters could fail */
+	(void)n;
 	return code;
 }
 
