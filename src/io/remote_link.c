@@ -27,12 +27,13 @@ enum {
 
 static int share_memory(struct h5_remote *r, size_t size)
 {
-	r->memory =
+	void *memory =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (r->memory != MAP_FAILED)
-		return 0;
-	r->memory = NULL;
-	return h5_fail(-ENOMEM, H5_UNDEF, "no address space for %zu bytes", size);
+
+	if (memory == MAP_FAILED)
+		return h5_fail(-ENOMEM, H5_UNDEF, "no address space for %zu bytes", size);
+	r->memory = memory;
+	return 0;
 }
 
 int h5_remote_new(const char *url, size_t cache, unsigned connections, struct h5_remote **remote,
