@@ -189,6 +189,28 @@ START_TEST(each_connection_has_a_request)
 }
 END_TEST
 
+/* If more is announced than there is room for, what came first is forgotten, and the rest asked for in its
+ * order. */
+START_TEST(what_was_announced_first_is_forgotten)
+{
+	enum { MORE = 7 };
+
+	begin_with(&scene, 5000 * (uint64_t)MIB, 256 * MIB, 1);
+	want_every(&scene, 2 * MIB, MIB, 512, H5_REMOTE_ANNOUNCED + MORE, H5_WANTED_SOON);
+	ck_assert_uint_eq(scene.count, 5);
+	for (size_t i = 0; i < scene.count; i++)
+		ck_assert_uint_eq(scene.log[i].offset, (2 + MORE + i) * MIB);
+	for (size_t done = 0; done < 20; done++) {
+		ck_assert_uint_lt(done, scene.count);
+		ck_assert_uint_eq(scene.log[done].offset, (2 + MORE + done) * MIB);
+		reply_to(&scene, &scene.log[done], 0);
+		h5_io_want(scene.io, &(struct h5_io_range){scene.log[0].offset, 1}, 1, H5_WANTED_SOON);
+		take_all(&scene);
+	}
+	end(&scene);
+}
+END_TEST
+
 /* Somebody reads in the middle of an announced range, most of which has not been asked for. The daemon asks
  * for what is read before it asks for the rest. */
 START_TEST(what_is_read_comes_before_what_is_announced)
@@ -406,7 +428,7 @@ END_TEST
 UNIT_MAIN("remote_plan", a_text_without_an_end, the_daemon_ends_the_link, a_link_without_descriptors,
 	  extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
 	  small_reads_bring_their_block_and_large_ones_themselves, what_is_there_brings_nothing,
-	  reading_in_order_asks_once, each_connection_has_a_request,
+	  reading_in_order_asks_once, each_connection_has_a_request, what_was_announced_first_is_forgotten,
 	  what_is_read_comes_before_what_is_announced, a_window_is_for_all_connections,
 	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
 	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
