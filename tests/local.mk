@@ -326,7 +326,7 @@ tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_cal
 tests_unit_check_remote_files_SOURCES = tests/unit/check_remote_files.c tests/lib/link_scene.h $(strict_lock)
 tests_unit_check_remote_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags)
 tests_unit_check_remote_link_SOURCES = tests/unit/check_remote_link.c tests/lib/link_scene.h $(fault_alloc)
-tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=mmap64
 tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/link_scene.h
 tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)

@@ -313,6 +313,7 @@ START_TEST(lru_takes_what_it_is_given)
 	void *value = malloc(1);
 
 	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	h5_lru_put(lru, NULL);
 	h5_lru_add(lru, &key, value, 1000);
 	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), 0);
 	ck_assert_ptr_eq(h5_lru_value(e), value);

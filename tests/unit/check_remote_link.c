@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static struct scene scene;
 
@@ -577,6 +578,31 @@ END_TEST
 
 /* ---- memory ---- */
 
+static bool no_addresses; /* mmap() finds none */
+
+/* The name that large files give it. */
+void *__real_mmap64(void *address, size_t n, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t n, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+{
+	if (!no_addresses)
+		return __real_mmap64(address, n, protection, flags, fd, offset);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
+
+START_TEST(addresses_are_short)
+{
+	const unsigned before = unit_descriptors();
+
+	no_addresses = true;
+	ck_assert_int_eq(h5_remote_new("http://server/x.h5", 16 * MIB, 1, &scene.link, &scene.end), -ENOMEM);
+	no_addresses = false;
+	ck_assert_str_eq(h5_error_last()->text, "no address space for 16777216 bytes");
+	ck_assert_uint_eq(unit_descriptors(), before);
+}
+END_TEST
+
 START_TEST(memory_is_short)
 {
 	bool fired = true;
@@ -792,5 +818,5 @@ UNIT_MAIN_LOOPS("remote link", {replies_that_are_not_sound_end_the_link, REPLIES
 		{more_requests_than_there_may_be, 2}, {more_cells_than_there_are, 2},
 		{more_files_than_there_may_be, 1}, {names_have_their_limits, 1}, {pages_have_their_limit, 1},
 		{statistics_and_notes_add_up, 1}, {bytes_that_make_room_stay_unused, 1}, {memory_is_short, 1},
-		{the_oldest_cell_makes_room, 1}, {cells_in_use_make_no_room, 1},
+		{addresses_are_short, 1}, {the_oldest_cell_makes_room, 1}, {cells_in_use_make_no_room, 1},
 		{cells_that_were_read_ahead_make_room_first, 1}, {idle_cells_make_room, 1})
