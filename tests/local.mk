@@ -155,6 +155,7 @@ UNIT_TESTS = \
 	tests/unit/check_tree \
 	tests/unit/check_tree_entries \
 	tests/unit/check_tree_files \
+	tests/unit/check_unmount \
 	tests/unit/check_value \
 	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
@@ -236,8 +237,10 @@ tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,
 tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/log.h $(scratch)
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
-tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c src/fuse/daemon.c src/fuse/daemon.h
+tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c tests/lib/daemon_scene.h src/fuse/daemon.c src/fuse/daemon.h
 tests_unit_check_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=access,--wrap=close,--wrap=fuse_remove_signal_handlers,--wrap=fuse_session_destroy,--wrap=fuse_session_loop,--wrap=fuse_session_loop_mt,--wrap=fuse_session_loop_mt_312,--wrap=fuse_session_unmount,--wrap=fuse_set_log_func,--wrap=fuse_set_signal_handlers,--wrap=getgid,--wrap=getrlimit64,--wrap=getuid,--wrap=mallopt,--wrap=open64,--wrap=setrlimit64,--wrap=time
+tests_unit_check_unmount_SOURCES = tests/unit/check_unmount.c tests/lib/unmount_scene.h src/fuse/unmount.c src/fuse/unmount.h src/fuse/unmounter.c src/fuse/unmounter.h
+tests_unit_check_unmount_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=_exit,--wrap=calloc,--wrap=close,--wrap=closefrom,--wrap=dup2,--wrap=dup3,--wrap=execlp,--wrap=fopen64,--wrap=fork,--wrap=fsync,--wrap=fuse_session_fd,--wrap=fuse_session_unmount,--wrap=geteuid,--wrap=getppid,--wrap=getxattr,--wrap=kill,--wrap=mount,--wrap=open64,--wrap=pipe2,--wrap=poll,--wrap=prctl,--wrap=read,--wrap=recv,--wrap=send,--wrap=setsid,--wrap=socketpair,--wrap=stat64,--wrap=syscall,--wrap=umount2,--wrap=waitpid
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
 tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
 replies = src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
