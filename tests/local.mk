@@ -99,6 +99,7 @@ UNIT_TESTS = \
 	tests/unit/check_message_encode \
 	tests/unit/check_mount_answers \
 	tests/unit/check_mount_tables \
+	tests/unit/check_mountpoint \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
 	tests/unit/check_new_file \
@@ -241,6 +242,8 @@ tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c tests/lib/daemon_sce
 tests_unit_check_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=access,--wrap=close,--wrap=fuse_remove_signal_handlers,--wrap=fuse_session_destroy,--wrap=fuse_session_loop,--wrap=fuse_session_loop_mt,--wrap=fuse_session_loop_mt_312,--wrap=fuse_session_unmount,--wrap=fuse_set_log_func,--wrap=fuse_set_signal_handlers,--wrap=getgid,--wrap=getrlimit64,--wrap=getuid,--wrap=mallopt,--wrap=open64,--wrap=setrlimit64,--wrap=time
 tests_unit_check_unmount_SOURCES = tests/unit/check_unmount.c tests/lib/unmount_scene.h src/fuse/unmount.c src/fuse/unmount.h src/fuse/unmounter.c src/fuse/unmounter.h
 tests_unit_check_unmount_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=_exit,--wrap=calloc,--wrap=close,--wrap=closefrom,--wrap=dup2,--wrap=dup3,--wrap=execlp,--wrap=fopen64,--wrap=fork,--wrap=fsync,--wrap=fuse_session_fd,--wrap=fuse_session_unmount,--wrap=geteuid,--wrap=getppid,--wrap=getxattr,--wrap=kill,--wrap=mount,--wrap=open64,--wrap=pipe2,--wrap=poll,--wrap=prctl,--wrap=read,--wrap=recv,--wrap=send,--wrap=setsid,--wrap=socketpair,--wrap=stat64,--wrap=syscall,--wrap=umount2,--wrap=waitpid
+tests_unit_check_mountpoint_SOURCES = tests/unit/check_mountpoint.c src/fuse/mountpoint.c src/fuse/mountpoint.h $(fault_alloc) $(scratch)
+tests_unit_check_mountpoint_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=access,--wrap=fuse_session_mount,--wrap=getxattr,--wrap=opendir,--wrap=statx
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
 tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
 replies = src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
