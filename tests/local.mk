@@ -141,6 +141,7 @@ UNIT_TESTS = \
 	tests/unit/check_selection_walk \
 	tests/unit/check_sequence \
 	tests/unit/check_shape \
+	tests/unit/check_side_threads \
 	tests/unit/check_space \
 	tests/unit/check_structured \
 	tests/unit/check_subfiles \
@@ -244,6 +245,8 @@ tests_unit_check_unmount_SOURCES = tests/unit/check_unmount.c tests/lib/unmount_
 tests_unit_check_unmount_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=_exit,--wrap=calloc,--wrap=close,--wrap=closefrom,--wrap=dup2,--wrap=dup3,--wrap=execlp,--wrap=fopen64,--wrap=fork,--wrap=fsync,--wrap=fuse_session_fd,--wrap=fuse_session_unmount,--wrap=geteuid,--wrap=getppid,--wrap=getxattr,--wrap=kill,--wrap=mount,--wrap=open64,--wrap=pipe2,--wrap=poll,--wrap=prctl,--wrap=read,--wrap=recv,--wrap=send,--wrap=setsid,--wrap=socketpair,--wrap=stat64,--wrap=syscall,--wrap=umount2,--wrap=waitpid
 tests_unit_check_mountpoint_SOURCES = tests/unit/check_mountpoint.c src/fuse/mountpoint.c src/fuse/mountpoint.h $(fault_alloc) $(scratch)
 tests_unit_check_mountpoint_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=access,--wrap=fuse_session_mount,--wrap=getxattr,--wrap=opendir,--wrap=statx
+tests_unit_check_side_threads_SOURCES = tests/unit/check_side_threads.c src/fuse/closer.c src/fuse/closer.h src/fuse/commit.c src/fuse/commit.h src/fuse/watch.c src/fuse/watch.h
+tests_unit_check_side_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=clock_gettime,--wrap=h5_thread_start,--wrap=malloc,--wrap=sigtimedwait
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
 tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
 replies = src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
