@@ -763,7 +763,40 @@ START_TEST(the_fetcher_reads_what_it_needs)
 }
 END_TEST
 
+START_TEST(the_sandbox_is_described)
+{
+	static const struct {
+		long version;
+		unsigned api;
+		const char *text;
+	} cases[] = {
+		{0, 1, "sandbox: no new privileges, no Landlock in this kernel, no seccomp here\n"},
+		{-EOPNOTSUPP, 2, "sandbox: no new privileges, no Landlock in this kernel, seccomp\n"},
+		{7, 1, "sandbox: no new privileges, Landlock (version 7), no seccomp here\n"},
+		{7, 2, "sandbox: no new privileges, Landlock (version 7), seccomp\n"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *text;
+		size_t n;
+		FILE *out = open_memstream(&text, &n);
+
+		begin(cases[i].version, 0);
+		begin_filters(0);
+		library.api = cases[i].api;
+		h5_sandbox_describe(out);
+		fclose(out);
+#ifdef NO_SANDBOX
+		ck_assert_str_eq(text, "sandbox: none, since " NO_SANDBOX "\n");
+#elif defined __x86_64__
+		ck_assert_str_eq(text, cases[i].text);
+#endif
+		free(text);
+	}
+}
+END_TEST
+
 UNIT_MAIN("system", each_version_forbids_what_it_can, the_fetcher_connects_and_reads, what_is_refused_is_told,
 	  the_top_mount_is_found, the_first_place_of_a_mount_is_found, calls_of_each_kind_of_mount,
 	  calls_of_the_fetcher, filters_that_cannot_be_made, the_sandbox_takes_what_the_kernel_has,
-	  the_fetcher_reads_what_it_needs)
+	  the_fetcher_reads_what_it_needs, the_sandbox_is_described)
