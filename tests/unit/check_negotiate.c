@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct {
@@ -91,6 +92,16 @@ void __wrap_h5_vfs_set_maps_direct(struct h5_vfs *of)
 void __wrap_h5_tree_set_maps_direct(struct h5_tree *of)
 {
 	kernel.direct = of;
+}
+
+static unsigned dup3_fails; /* which call, from 1 on; 0: none */
+
+int __real_dup3(int fd, int to, int flags);
+int __wrap_dup3(int fd, int to, int flags);
+
+int __wrap_dup3(int fd, int to, int flags)
+{
+	return dup3_fails && !--dup3_fails ? -1 : __real_dup3(fd, to, flags);
 }
 
 /* ---- features ---- */
@@ -296,6 +307,33 @@ START_TEST(replies_that_do_not_come_through)
 }
 END_TEST
 
+/* Without its descriptor for the kernel, the daemon does not go on. */
+START_TEST(descriptors_that_are_lost)
+{
+	struct h5_mount m = {.vfs = vfs, .session = session};
+
+	for (unsigned i = 1; i <= 3; i++) {
+		pid_t child;
+		int status;
+
+		begin();
+		set_request(FUSE_INIT, FUSE_INIT_EXT, MAPS, REQUEST);
+		set_reply(FUSE_INIT_EXT, 0, REPLY);
+		child = fork();
+		if (!child) {
+			setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+			signal(SIGABRT, SIG_DFL);
+			dup3_fails = i;
+			_exit(h5_negotiate_start(&m) ? 1 : 0);
+		}
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert_int_eq(status & 0x7f, i < 3 ? SIGABRT : 0);
+		ck_assert(i < 3 || status == 0);
+		end();
+	}
+}
+END_TEST
+
 #endif
 
 static void set_up(void)
@@ -306,5 +344,6 @@ static void set_up(void)
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
 UNIT_MAIN_AROUND("negotiate", set_up, NULL, features, maps)
 #else
-UNIT_MAIN_AROUND("negotiate", set_up, NULL, features, maps, no_request, replies_that_do_not_come_through)
+UNIT_MAIN_AROUND("negotiate", set_up, NULL, features, maps, no_request, replies_that_do_not_come_through,
+		 descriptors_that_are_lost)
 #endif

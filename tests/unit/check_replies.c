@@ -8,8 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { NODE = 5, NAMES = 100, MOST = 8192 };
@@ -21,7 +25,11 @@ static struct {
 	enum h5_tree_kind kind;
 	bool direct, inside;
 	int enter_rc, attr_rc;
-	unsigned changed;
+	unsigned changed, released, logged;
+	bool no_memory;
+	/* Errors of calls: */
+	int readlink_rc, seek_rc, list_rc, hold_rc, go_rc, read_rc, dir_rc, rewind_rc;
+	const char *attributes; /* the list */
 	/* The reply: */
 	unsigned replies;
 	int error;
@@ -123,14 +131,14 @@ ino_t __wrap_h5_vfs_dir_parent(const struct h5_dir *dir)
 int __wrap_h5_vfs_dir_rewind(struct h5_dir *dir)
 {
 	(void)dir;
-	return 0;
+	return world.rewind_rc;
 }
 
 int __wrap_h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first)
 {
 	(void)dir;
 	*first = position;
-	return 0;
+	return world.go_rc;
 }
 
 size_t __wrap_h5_vfs_dir_count(const struct h5_dir *dir)
@@ -161,13 +169,13 @@ int __wrap_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool 
 	*got = count < world.at_once ? count : world.at_once;
 	for (size_t i = 0; i < *got; i++)
 		entries[i] = (struct h5_vfs_entry){.st = {.st_ino = first + i + 1000, .st_mode = S_IFREG}};
-	return 0;
+	return first + 1 >= world.count ? world.dir_rc : 0;
 }
 
 int __wrap_h5_vfs_dir_error(const struct h5_dir *dir)
 {
 	(void)dir;
-	return 0;
+	return world.read_rc;
 }
 
 struct h5_node *__wrap_h5_vfs_node(struct h5_vfs *of, uint64_t id)
@@ -263,7 +271,7 @@ int __wrap_h5_tree_readdir(struct h5_tree_dir *dir, uint64_t position,
 						    .ino = position + *got + 1000,
 						    .type = S_IFREG,
 						    .next = position + *got + 1};
-	return 0;
+	return position + 1 >= world.count ? world.dir_rc : 0;
 }
 
 int __wrap_h5_tree_open_file(struct h5_tree *of, struct h5_tree_node *n, int flags,
@@ -278,6 +286,100 @@ int __wrap_h5_tree_open_file(struct h5_tree *of, struct h5_tree_node *n, int fla
 struct h5_handle *__wrap_h5_tree_handle_inside(const struct h5_tree_handle *h)
 {
 	return h && world.inside ? handle : NULL;
+}
+
+/* ---- calls that fail ---- */
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+int __wrap_fuse_reply_readlink(fuse_req_t req, const char *target);
+int __wrap_fuse_reply_lseek(fuse_req_t req, off_t offset);
+int __wrap_fuse_reply_xattr(fuse_req_t req, size_t n);
+int __wrap_h5_vfs_readlink(struct h5_node *n, const char **target);
+int __wrap_h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found);
+int __wrap_h5_vfs_hold_file(struct h5_vfs *of, struct h5_node *n, struct h5_handle **out);
+void __wrap_h5_vfs_release_file(struct h5_handle *h);
+int __wrap_h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got);
+int __wrap_h5_vfs_listxattr(struct h5_vfs *of, struct h5_node *n, struct h5_buf *out);
+void __wrap_h5_log_failure(const char *what, int code, const char *path);
+void __wrap_h5_tree_path(struct h5_tree *of, const struct h5_tree_node *n, struct h5_buf *path);
+
+void __wrap_h5_tree_path(struct h5_tree *of, const struct h5_tree_node *n, struct h5_buf *path)
+{
+	ck_assert(of == tree && n == (struct h5_tree_node *)NODE);
+	h5_buf_add(path, "folder", 6);
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return world.no_memory ? NULL : __real_malloc(n);
+}
+
+int __wrap_fuse_reply_readlink(fuse_req_t req, const char *target)
+{
+	return __wrap_fuse_reply_buf(req, target, strlen(target));
+}
+
+int __wrap_fuse_reply_lseek(fuse_req_t req, off_t offset)
+{
+	world.size = (size_t)offset;
+	return __wrap_fuse_reply_err(req, 0);
+}
+
+int __wrap_fuse_reply_xattr(fuse_req_t req, size_t n)
+{
+	world.size = n;
+	return __wrap_fuse_reply_err(req, 0);
+}
+
+int __wrap_h5_vfs_readlink(struct h5_node *n, const char **target)
+{
+	ck_assert(n == node);
+	*target = world.readlink_rc ? NULL : world.names[0];
+	return world.readlink_rc;
+}
+
+int __wrap_h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	ck_assert(h == handle && !world.released);
+	*found = offset + (hole ? 100 : 10);
+	return world.seek_rc;
+}
+
+int __wrap_h5_vfs_hold_file(struct h5_vfs *of, struct h5_node *n, struct h5_handle **out)
+{
+	ck_assert(of == vfs && n == node);
+	*out = world.hold_rc ? NULL : handle;
+	return world.hold_rc;
+}
+
+void __wrap_h5_vfs_release_file(struct h5_handle *h)
+{
+	ck_assert(h == handle);
+	world.released++;
+}
+
+int __wrap_h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	ck_assert(h == handle && !world.released && offset == 3);
+	*got = n - 1;
+	memset(buf, 'r', *got);
+	return world.read_rc;
+}
+
+int __wrap_h5_vfs_listxattr(struct h5_vfs *of, struct h5_node *n, struct h5_buf *out)
+{
+	ck_assert(of == vfs && n == node);
+	h5_buf_add(out, world.attributes, strlen(world.attributes));
+	return world.list_rc;
+}
+
+void __wrap_h5_log_failure(const char *what, int code, const char *path)
+{
+	(void)what;
+	(void)path;
+	ck_assert_int_lt(code, 0);
+	world.logged++;
 }
 
 /* ---- directories ---- */
@@ -347,6 +449,57 @@ START_TEST(pages_of_directories)
 					    kind == 1);
 		}
 		check_pages(kind == 2 ? &h5_tree_operations : &h5_operations, MOST, kind == 1);
+	}
+}
+END_TEST
+
+/* Reads a page from the offset. The error; else the entries of the reply, each of which has the same size. */
+static int read_page(unsigned kind, off_t offset)
+{
+	const struct fuse_lowlevel_ops *ops = kind == 2 ? &h5_tree_operations : &h5_operations;
+	struct fuse_file_info fi = {0};
+
+	world.replies = world.logged = 0;
+	world.error = 0;
+	world.size = 0;
+	(kind == 1 ? ops->readdirplus : ops->readdir)(request, NODE, 4000, offset, &fi);
+	ck_assert_uint_eq(world.replies, 1);
+	ck_assert_uint_eq(world.logged, world.error != 0);
+	return world.error ? -world.error : (int)(world.size / length("a", kind == 1));
+}
+
+/* Entries before one that fails are the reply; the next page begins with the failure. */
+START_TEST(directories_that_fail)
+{
+	for (unsigned kind = 0; kind < 3; kind++) {
+		begin(kind == 2);
+		for (world.count = 0; world.count < 7; world.count++)
+			memset(world.names[world.count], 'n', 1);
+		ck_assert_int_eq(read_page(kind, 0), 9);
+		ck_assert_int_eq(read_page(kind, 2), 7);
+		ck_assert_int_eq(read_page(kind, 9), 0);
+		world.dir_rc = -EIO;
+		ck_assert_int_eq(read_page(kind, 0), 8);
+		ck_assert_int_eq(read_page(kind, 2), 6);
+		ck_assert_int_eq(read_page(kind, 8), -EIO);
+		world.dir_rc = 0;
+		world.no_memory = true;
+		/* The buffer for replies of a folder is there. */
+		ck_assert_int_eq(read_page(kind, 2), kind == 2 ? 7 : -ENOMEM);
+		world.no_memory = false;
+		if (kind == 2)
+			continue;
+		world.go_rc = -EUCLEAN;
+		ck_assert_int_eq(read_page(kind, 0), -EUCLEAN);
+		ck_assert_int_eq(read_page(kind, 3), -EUCLEAN);
+		world.go_rc = 0;
+		world.rewind_rc = -EACCES;
+		ck_assert_int_eq(read_page(kind, 0), -EACCES);
+		ck_assert_int_eq(read_page(kind, 2), 7);
+		world.rewind_rc = 0;
+		world.read_rc = -EFBIG;
+		ck_assert_int_eq(read_page(kind, 2), 7);
+		ck_assert_int_eq(read_page(kind, 9), -EFBIG);
 	}
 }
 END_TEST
@@ -457,4 +610,142 @@ START_TEST(access_to_folders)
 }
 END_TEST
 
-UNIT_MAIN("replies", pages_of_directories, open_files, features, errors, access_to_folders)
+static void read_some(size_t n)
+{
+	struct fuse_file_info fi = {.fh = (uintptr_t)handle};
+
+	world.replies = world.released = 0;
+	world.error = 0;
+	world.size = 0;
+	h5_operations.read(request, NODE, n, 3, &fi);
+	ck_assert_uint_eq(world.replies, 1);
+}
+
+static void *read_in_thread(void *arg)
+{
+	read_some(100);
+	ck_assert(!world.error && world.size == 99 && world.data[98] == 'r');
+	world.no_memory = true;
+	read_some(100);
+	ck_assert(!world.error && world.size == 99);
+	read_some(2000);
+	ck_assert_int_eq(world.error, ENOMEM);
+	read_some(100);
+	ck_assert_int_eq(world.error, ENOMEM);
+	h5_operations.readlink(request, NODE);
+	ck_assert_int_eq(world.error, ENOMEM);
+	world.no_memory = false;
+	read_some(2000);
+	ck_assert(!world.error && world.size == 1999);
+	world.read_rc = -EIO;
+	read_some(100);
+	ck_assert(world.error == EIO && world.logged == 4);
+	return arg;
+}
+
+/* The buffer of a thread grows, and is there again after memory was short. */
+START_TEST(buffers)
+{
+	pthread_t thread;
+
+	begin(false);
+	ck_assert_int_eq(pthread_create(&thread, NULL, read_in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+/* A process that has no place for the address of its buffers does not go on. */
+START_TEST(no_place_for_buffers)
+{
+	pid_t child;
+	int status;
+
+	begin(false);
+	child = fork();
+	if (!child) {
+		pthread_key_t key;
+
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+		signal(SIGABRT, SIG_DFL);
+		while (!pthread_key_create(&key, NULL))
+			;
+		read_some(100);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status & 0x7f, SIGABRT);
+}
+END_TEST
+
+START_TEST(links)
+{
+	begin(false);
+	strcpy(world.names[0], "where it leads");
+	h5_operations.readlink(request, NODE);
+	ck_assert(world.replies == 1 && world.size == 14 && !memcmp(world.data, world.names[0], 14));
+	world.readlink_rc = -EINVAL;
+	h5_operations.readlink(request, NODE);
+	ck_assert(world.replies == 2 && world.error == EINVAL);
+}
+END_TEST
+
+/* Of a file that the kernel has not opened, it is held as long as it is looked at. */
+START_TEST(holes)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct fuse_file_info fi = {.fh = i ? 0 : (uintptr_t)handle};
+
+		begin(false);
+		world.m.without_open = i;
+		h5_operations.lseek(request, NODE, 7, SEEK_DATA, &fi);
+		ck_assert(world.replies == 1 && !world.error && world.size == 17 && world.released == i);
+		world.released = 0;
+		h5_operations.lseek(request, NODE, 7, SEEK_HOLE, &fi);
+		ck_assert(world.replies == 2 && !world.error && world.size == 107 && world.released == i);
+		world.released = 0;
+		world.seek_rc = -ENXIO;
+		h5_operations.lseek(request, NODE, 7, SEEK_DATA, &fi);
+		ck_assert(world.error == ENXIO && !world.logged && world.released == i);
+		world.released = 0;
+		world.seek_rc = -EIO;
+		h5_operations.lseek(request, NODE, 7, SEEK_DATA, &fi);
+		ck_assert(world.error == EIO && world.logged == 1 && world.released == i);
+	}
+	world.released = 0;
+	world.hold_rc = -EUCLEAN;
+	h5_operations.lseek(request, NODE, 7, SEEK_DATA, &(struct fuse_file_info){0});
+	ck_assert(world.error == EUCLEAN && !world.released);
+}
+END_TEST
+
+/* Attributes that are damaged are left out, if there are others. */
+START_TEST(lists_of_attributes)
+{
+	static const struct {
+		int rc, error;
+		const char *names;
+		unsigned logged;
+	} cases[] = {{0, 0, "user.a", 0},	 {0, 0, "", 0},
+		     {-EUCLEAN, 0, "user.a", 1}, {-EUCLEAN, EUCLEAN, "", 1},
+		     {-EIO, EIO, "user.a", 1},	 {-EIO, EIO, "", 1}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (size_t size = 0; size <= 6; size++) {
+			const size_t n = strlen(cases[i].names);
+			const int error = cases[i].error ? cases[i].error : size && size < n ? ERANGE : 0;
+
+			begin(false);
+			world.attributes = cases[i].names;
+			world.list_rc = cases[i].rc;
+			h5_operations.listxattr(request, NODE, size);
+			ck_assert_uint_eq(world.replies, 1);
+			ck_assert_int_eq(world.error, error);
+			ck_assert_uint_eq(world.logged, cases[i].logged);
+			ck_assert_uint_eq(world.size, error ? 0 : n);
+			ck_assert(error || !size || !memcmp(world.data, cases[i].names, n));
+		}
+}
+END_TEST
+
+UNIT_MAIN("replies", no_place_for_buffers, pages_of_directories, directories_that_fail, open_files, features,
+	  errors, access_to_folders, buffers, links, holes, lists_of_attributes)
