@@ -1,5 +1,5 @@
 /* Replies that the kernel no longer wants, since who asked was interrupted: what they tell of is closed and
- * forgotten again, in a file that is mounted and in one of a folder. */
+ * forgotten again, in a file that is mounted and in one of a folder. And names that the latter notes. */
 #include "fuse/operations.h"
 #include "fuse/tree_operations.h"
 #include "scratch.h"
@@ -7,7 +7,9 @@
 #include "tree_scene.h"
 #include "vfs_scene.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,6 +22,7 @@ static struct {
 } done;
 
 static struct h5_mount m;
+static bool direct; /* files are read directly */
 static fuse_req_t const request = (fuse_req_t)&m;
 
 void *__wrap_fuse_req_userdata(fuse_req_t req);
@@ -79,7 +82,35 @@ int __wrap_fuse_reply_create(fuse_req_t req, const struct fuse_entry_param *e,
 			     const struct fuse_file_info *fi)
 {
 	ck_assert(e->ino && fi->fh);
+	ck_assert_int_eq(fi->direct_io, direct);
 	return reply(req);
+}
+
+bool __wrap_h5_vfs_is_direct(const struct h5_handle *handle);
+bool __wrap_h5_vfs_is_direct(const struct h5_handle *handle)
+{
+	ck_assert_ptr_nonnull(handle);
+	return direct;
+}
+
+/* Names that are noted, with the directories. */
+static char noted[200];
+
+void __real_h5_tree_note_name(struct h5_tree *tree, struct h5_tree_node *directory,
+			      const struct h5_tree_inside *in, const char *name);
+void __wrap_h5_tree_note_name(struct h5_tree *tree, struct h5_tree_node *directory,
+			      const struct h5_tree_inside *in, const char *name);
+void __wrap_h5_tree_note_name(struct h5_tree *tree, struct h5_tree_node *directory,
+			      const struct h5_tree_inside *in, const char *name)
+{
+	struct h5_buf path;
+	size_t n = strlen(noted);
+
+	h5_buf_init(&path, 100);
+	h5_tree_path(tree, directory, &path);
+	snprintf(noted + n, sizeof noted - n, "%.*s/%s ", (int)path.size, path.data, name);
+	h5_buf_release(&path);
+	__real_h5_tree_note_name(tree, directory, in, name);
 }
 
 /* What undoes it: in a folder the tree's functions, which call those of the file's. To close a file forgets
@@ -181,6 +212,7 @@ static void ask_all(const struct fuse_lowlevel_ops *ops, fuse_ino_t directory, f
 
 	for (unsigned i = 0; i < QUESTIONS; i++) {
 		name[4] = (char)('0' + i);
+		direct = m.tree;
 		ask(ops, i, directory, file, name);
 	}
 	memset(&done, 0, sizeof done);
@@ -225,4 +257,43 @@ START_TEST(in_a_folder)
 }
 END_TEST
 
-UNIT_MAIN("lost replies", in_a_file, in_a_folder)
+/* A node in a file of a folder keeps a name by which it is found again; after an exchange both do. */
+START_TEST(names_that_move)
+{
+	struct h5_tree_node *file, *group;
+
+	folder_begin();
+	folder.options.set.writable = folder.options.vfs.writable = true;
+	folder.options.vfs.gather = 1 << 20;
+	folder_reopen();
+	m = (struct h5_mount){
+		.tree = folder.tree, .readahead = -1, .writable = true, .opened = ATOMIC_FLAG_INIT};
+	file = folder_find(h5_tree_root(folder.tree), "a.h5");
+	group = folder_find(file, "group");
+	for (unsigned i = 0; i < 4; i++) {
+		static const struct {
+			const char *from, *to; /* in the group, and in the root group */
+			unsigned flags;
+			int error;
+			const char *noted;
+		} moves[] = {{"none", "moved", 0, ENOENT, ""},
+			     {"data", "moved", 0, 0, "a.h5/moved "},
+			     {"third", "moved", RENAME_EXCHANGE, 0, "a.h5/moved a.h5/group/third "},
+			     {"none", "moved", RENAME_EXCHANGE, ENOENT, ""}};
+
+		memset(&done, 0, sizeof done);
+		memset(noted, 0, sizeof noted);
+		h5_tree_operations.rename(request, (uintptr_t)group, moves[i].from, (uintptr_t)file,
+					  moves[i].to, moves[i].flags);
+		ck_assert_uint_eq(done.replies, 1);
+		ck_assert_int_eq(done.error, moves[i].error);
+		ck_assert_str_eq(noted, moves[i].noted);
+		ck_assert_uint_eq(file->file->uses, 0);
+	}
+	folder_forget(group);
+	folder_forget(file);
+	folder_end();
+}
+END_TEST
+
+UNIT_MAIN("lost replies", in_a_file, in_a_folder, names_that_move)
