@@ -1,5 +1,7 @@
 /* Replies that the kernel no longer wants, since who asked was interrupted: what they tell of is closed and
  * forgotten again, in a file that is mounted and in one of a folder. And names that the latter notes. */
+#include "fault_alloc.h"
+#include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/tree_operations.h"
 #include "scratch.h"
@@ -118,6 +120,39 @@ void __wrap_h5_tree_note_name(struct h5_tree *tree, struct h5_tree_node *directo
 
 static bool within; /* one of them */
 
+/* What there is to undo in a file of a folder. */
+static struct {
+	unsigned created, closed, named;
+	unsigned long failing; /* which allocation after the file was made; 0: none */
+} inside;
+
+int __real_h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *name, int flags,
+			 struct h5_vfs_entry *entry, struct h5_handle **handle);
+int __wrap_h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *name, int flags,
+			 struct h5_vfs_entry *entry, struct h5_handle **handle);
+int __wrap_h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *name, int flags,
+			 struct h5_vfs_entry *entry, struct h5_handle **handle)
+{
+	int rc = __real_h5_vfs_create(vfs, parent, name, flags, entry, handle);
+
+	inside.created += !rc;
+	fault_alloc_arm(inside.failing);
+	return rc;
+}
+
+int __real_h5_tree_entry(struct h5_tree *tree, struct h5_tree_node *directory, const char *name,
+			 const struct h5_vfs_entry *found, struct h5_tree_entry *entry);
+int __wrap_h5_tree_entry(struct h5_tree *tree, struct h5_tree_node *directory, const char *name,
+			 const struct h5_vfs_entry *found, struct h5_tree_entry *entry);
+int __wrap_h5_tree_entry(struct h5_tree *tree, struct h5_tree_node *directory, const char *name,
+			 const struct h5_vfs_entry *found, struct h5_tree_entry *entry)
+{
+	int rc = __real_h5_tree_entry(tree, directory, name, found, entry);
+
+	inside.named += !rc;
+	return rc;
+}
+
 void __real_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
 void __wrap_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
 void __wrap_h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n)
@@ -131,6 +166,7 @@ void __wrap_h5_vfs_close_file(struct h5_handle *handle);
 void __wrap_h5_vfs_close_file(struct h5_handle *handle)
 {
 	done.closed += !m.tree;
+	inside.closed++;
 	within = true;
 	__real_h5_vfs_close_file(handle);
 	within = false;
@@ -257,6 +293,54 @@ START_TEST(in_a_folder)
 }
 END_TEST
 
+/* Each allocation fails once while a file is made: what was opened and named before is closed and forgotten.
+ */
+START_TEST(files_that_cannot_be_made)
+{
+	unsigned unnamed = 0, named = 0;
+	struct h5_tree_node *file;
+	bool fired = true;
+
+	folder_begin();
+	folder.options.set.writable = folder.options.vfs.writable = true;
+	folder.options.vfs.gather = 1 << 20;
+	folder_reopen();
+	m = (struct h5_mount){
+		.tree = folder.tree, .readahead = -1, .writable = true, .opened = ATOMIC_FLAG_INIT};
+	file = folder_find(h5_tree_root(folder.tree), "a.h5");
+	h5_log_set_level(H5_LOG_QUIET);
+	for (unsigned long n = 1; fired; n++) {
+		struct fuse_file_info fi = {.flags = O_RDWR | O_CREAT};
+		char name[20];
+
+		snprintf(name, sizeof name, "new %lu", n);
+		memset(&done, 0, sizeof done);
+		memset(&inside, 0, sizeof inside);
+		done.lost = true;
+		direct = true;
+		inside.failing = n;
+		fault_alloc_count(true);
+		h5_tree_operations.create(request, (uintptr_t)file, name, S_IFREG | 0644, &fi);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_uint_eq(done.replies, 1);
+		/* What closes the file again can do without. */
+		ck_assert(!done.error || (fired && done.error == ENOMEM));
+		ck_assert_uint_eq(inside.created, 1);
+		ck_assert_uint_eq(inside.closed, inside.created);
+		ck_assert_uint_eq(done.forgotten, inside.named);
+		ck_assert_uint_eq(done.closed, !done.error);
+		ck_assert_uint_eq(file->file->uses, 0);
+		unnamed += done.error && !inside.named;
+		named += done.error && inside.named;
+	}
+	ck_assert(unnamed && named);
+	h5_log_set_level(H5_LOG_NORMAL);
+	folder_forget(file);
+	folder_end();
+}
+END_TEST
+
 /* A node in a file of a folder keeps a name by which it is found again; after an exchange both do. */
 START_TEST(names_that_move)
 {
@@ -296,4 +380,4 @@ START_TEST(names_that_move)
 }
 END_TEST
 
-UNIT_MAIN("lost replies", in_a_file, in_a_folder, names_that_move)
+UNIT_MAIN("lost replies", in_a_file, in_a_folder, files_that_cannot_be_made, names_that_move)
