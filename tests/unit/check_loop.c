@@ -34,7 +34,7 @@ static struct {
 	int ours, theirs; /* ends of the socket */
 	unsigned processors;
 	atomic_int result; /* of the next receive, if it is not 0 */
-	atomic_bool exited, interrupted, no_threads;
+	atomic_bool exited, interrupted, no_threads, no_memory;
 	sem_t waiting; /* posted before each receive */
 	struct request requests[REQUESTS];
 	pthread_t serving;
@@ -59,6 +59,8 @@ int __wrap_fuse_req_interrupted(fuse_req_t req);
 unsigned __wrap_h5_processors(void);
 int __wrap_h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard);
 int __real_h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
@@ -117,6 +119,11 @@ void __wrap_fuse_session_process_buf(struct fuse_session *se, const struct fuse_
 	for (const char *step = r->script; *step; step++)
 		do_step(r, *step);
 	sem_post(&r->ended);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return atomic_load(&kernel.no_memory) ? NULL : __real_calloc(n, size);
 }
 
 int __wrap_fuse_session_fd(struct fuse_session *se)
@@ -323,6 +330,9 @@ START_TEST(brief_requests)
 	check_brief(FUSE_READ, BRIEF + 1, READ, false);
 	/* The loop does not look at a read that is shorter than its header says. */
 	check_brief(FUSE_READ, 0, READ - 1, false);
+	/* Nor at a message that is no request. */
+	check_brief(FUSE_LOOKUP, 0, HEADER, true);
+	check_brief(FUSE_LOOKUP, 0, HEADER - 1, false);
 	check_brief(FUSE_WRITE, 0, BRIEF, true);
 	check_brief(FUSE_WRITE, 0, BRIEF + 1, false);
 	end();
@@ -579,8 +589,11 @@ START_TEST(errors)
 	atomic_store(&kernel.no_threads, true);
 	ck_assert_int_eq(h5_serve(session), -EAGAIN);
 	ck_assert(!atomic_load(&kernel.exited));
-	/* Without more threads the first one serves all. */
 	atomic_store(&kernel.no_threads, false);
+	atomic_store(&kernel.no_memory, true);
+	ck_assert_int_eq(h5_serve(session), -ENOMEM);
+	atomic_store(&kernel.no_memory, false);
+	/* Without more threads the first one serves all. */
 	start();
 	await(&kernel.waiting);
 	atomic_store(&kernel.no_threads, true);

@@ -1,5 +1,6 @@
 /* What a command line becomes: settings that follow from others, what is not given, what libfuse is told. */
 #include "base/thread.h"
+#include "fault_alloc.h"
 #include "fuse/options.h"
 #include "unit.h"
 
@@ -13,6 +14,7 @@ enum { UID = 1234, GID = 5678, MOST = 12 };
 
 static unsigned calls, fails_at; /* of calls that extend lists of arguments */
 static unsigned processors;
+static unsigned long failing; /* which allocation; 0: none */
 
 uid_t __wrap_getuid(void);
 gid_t __wrap_getgid(void);
@@ -67,7 +69,12 @@ static int parse(const char *line, struct h5_options *o)
 	argv[argc] = NULL;
 	calls = 0;
 	processors = 3;
+	if (failing) {
+		fault_alloc_arm(failing);
+		fault_alloc_count(true);
+	}
 	rc = h5_options_parse(argc, argv, o);
+	fault_alloc_count(false);
 	free(words);
 	return rc;
 }
@@ -191,4 +198,50 @@ START_TEST(too_little_memory)
 }
 END_TEST
 
-UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory)
+/* Each allocation fails once. */
+START_TEST(allocations_that_fail)
+{
+	static const char *const lines[] = {
+		"h5fs -o filters=shuffle,deflate,match=*.nc /dev /m",
+		"h5fs --extract /dev/null /path /target",
+		"h5fs -o subdir=a,kerchunk_url=https://host/x?y=z x.h5 /m",
+		"h5fs -o log=syslog,disk_cache=/dev https://host/x.h5?secret=1 /m",
+	};
+
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			struct h5_options o;
+			int rc;
+
+			failing = n;
+			rc = parse(lines[i], &o);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			failing = 0;
+			/* libfuse knows one error alone, and so does a list of filters. */
+			ck_assert_msg(!rc || (fired && (rc == -ENOMEM || rc == -EINVAL)), "%s, %lu: %d",
+				      lines[i], n, rc);
+			ck_assert_msg(fired || !rc, "%s: %d", lines[i], rc);
+			ck_assert_uint_lt(n, 1000);
+			if (!rc) {
+				ck_assert_ptr_nonnull(o.file);
+				ck_assert(i == 1 ? o.path && o.target : o.mountpoint != NULL);
+				ck_assert_int_ge(o.args.argc, 3);
+				ck_assert_ptr_null(strstr(o.file, "secret"));
+				ck_assert_str_eq(o.vfs.url, i == 0   ? "file:///dev"
+							    : i == 1 ? "file:///dev/null"
+							    : i == 2 ? "https://host/x"
+								     : "https://host/x.h5");
+				h5_options_release(&o);
+			} else {
+				ck_assert_ptr_null(o.file);
+			}
+		}
+	}
+}
+END_TEST
+
+UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory,
+	  allocations_that_fail)
