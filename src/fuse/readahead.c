@@ -23,9 +23,10 @@ void h5_readahead_raise(int fd)
 
 	if (fd < 0)
 		return;
-	/* If it cannot be raised, it stays as it is. */
-	if (read(fd, now, sizeof now - 1) > 0 && atol(now) < atol(KIBIBYTES) &&
-	    pwrite(fd, KIBIBYTES, strlen(KIBIBYTES), 0) < 0)
-		now[0] = 0;
+	if (read(fd, now, sizeof now - 1) > 0 && atol(now) < atol(KIBIBYTES)) {
+		ssize_t n = pwrite(fd, KIBIBYTES, strlen(KIBIBYTES), 0);
+
+		(void)n; /* if it cannot be raised, it stays as it is */
+	}
 	close(fd);
 }
