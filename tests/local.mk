@@ -122,6 +122,7 @@ UNIT_TESTS = \
 	tests/unit/check_pool \
 	tests/unit/check_progress \
 	tests/unit/check_read_faults \
+	tests/unit/check_readahead \
 	tests/unit/check_reading \
 	tests/unit/check_record \
 	tests/unit/check_recovery \
@@ -249,6 +250,8 @@ tests_unit_check_mountpoint_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=
 tests_unit_check_side_threads_SOURCES = tests/unit/check_side_threads.c src/fuse/closer.c src/fuse/closer.h src/fuse/commit.c src/fuse/commit.h src/fuse/watch.c src/fuse/watch.h
 tests_unit_check_side_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=clock_gettime,--wrap=h5_thread_start,--wrap=malloc,--wrap=sigtimedwait
 tests_unit_check_report_SOURCES = tests/unit/check_report.c src/fuse/report.c src/fuse/report.h
+tests_unit_check_readahead_SOURCES = tests/unit/check_readahead.c src/fuse/readahead.c src/fuse/readahead.h
+tests_unit_check_readahead_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=open64,--wrap=pwrite64
 tests_unit_check_negotiate_SOURCES = tests/unit/check_negotiate.c src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/io_uring.c src/fuse/io_uring.h
 tests_unit_check_negotiate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dup3,--wrap=fuse_session_receive_buf,--wrap=fuse_session_process_buf,--wrap=fuse_session_fd,--wrap=fuse_session_exited,--wrap=fuse_session_exit,--wrap=h5_vfs_set_maps_direct,--wrap=h5_tree_set_maps_direct
 replies = src/fuse/directories.c src/fuse/directories.h src/fuse/files.c src/fuse/files.h src/fuse/invalidate.c src/fuse/invalidate.h src/fuse/io_uring.c src/fuse/io_uring.h src/fuse/log.c src/fuse/log.h src/fuse/loop.c src/fuse/loop.h src/fuse/names.c src/fuse/names.h src/fuse/negotiate.c src/fuse/negotiate.h src/fuse/operations.c src/fuse/operations.h src/fuse/readahead.c src/fuse/readahead.h src/fuse/request.c src/fuse/request.h src/fuse/tree_operations.c src/fuse/tree_operations.h src/fuse/xattrs.c src/fuse/xattrs.h
