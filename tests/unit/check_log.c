@@ -15,6 +15,19 @@
 
 static char path[160]; /* of the log */
 
+static bool no_stat; /* fstat() fails */
+
+int __real_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st);
+
+int __wrap_fstat64(int fd, struct stat *st)
+{
+	if (!no_stat)
+		return __real_fstat64(fd, st);
+	errno = EIO;
+	return -1;
+}
+
 /* The log of the process. It is opened once. */
 static void begin(void)
 {
@@ -173,6 +186,44 @@ START_TEST(failures)
 }
 END_TEST
 
+/* What cannot be looked at is no log, and is closed again. */
+START_TEST(files_that_cannot_be_looked_at)
+{
+	const unsigned before = unit_descriptors();
+	char name[200];
+
+	snprintf(name, sizeof name, "%s/other", scratch_folder());
+	no_stat = true;
+	ck_assert_int_eq(h5_log_open(name, "/none"), -EIO);
+	no_stat = false;
+	ck_assert_str_eq(h5_error_last()->text, "Input/output error");
+	ck_assert_uint_eq(unit_descriptors(), before);
+	unlink(name);
+}
+END_TEST
+
+/* A process that has closed all descriptors opens the log again with its first line, once; if that fails,
+ * with the next one. */
+START_TEST(a_log_that_is_opened_again)
+{
+	unsigned before;
+
+	begin();
+	h5_log("first");
+	before = unit_descriptors();
+	h5_log_reopen(getpid());
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	h5_log("lost");
+	ck_assert_uint_eq(unit_descriptors(), before);
+	ck_assert_int_eq(rmdir(path), 0);
+	h5_log("second");
+	h5_log("third");
+	ck_assert_uint_eq(unit_descriptors(), before + 1);
+	CHECK_LINES("second", "third");
+}
+END_TEST
+
 /* Another process writes to the system log for us. It gets the text as it is, and escapes it. */
 START_TEST(lines_for_another_process)
 {
@@ -200,4 +251,5 @@ START_TEST(lines_for_another_process)
 }
 END_TEST
 
-UNIT_MAIN("log", files_that_are_no_log, long_lines, lines_of_a_level, failures, lines_for_another_process)
+UNIT_MAIN("log", files_that_are_no_log, files_that_cannot_be_looked_at, a_log_that_is_opened_again,
+	  long_lines, lines_of_a_level, failures, lines_for_another_process)
