@@ -189,6 +189,9 @@ class Parts(Command):
         self.assertIn("the file has no group /absent", line)
         status, (line,) = self.refusal("-o", "subdir=/other", path, "m")
         self.assertIn("/other is not a group", line)
+        for command, *arguments in ("--list",), ("--cat", "x"), ("--kerchunk",), ("--extract", "copy"):
+            with self.subTest(command):
+                self.assertEqual(self.refusal(command, "-o", "subdir=/absent", path, *arguments), (3, [f"h5fs: {path}: the file has no group /absent"]))
 
     def test_offset(self):
         plain = self.make("plain.h5")
