@@ -1,4 +1,6 @@
 /* What a command line becomes: settings that follow from others, what is not given, what libfuse is told. */
+#include "config.h"
+
 #include "base/thread.h"
 #include "fault_alloc.h"
 #include "fuse/options.h"
@@ -198,6 +200,26 @@ START_TEST(too_little_memory)
 }
 END_TEST
 
+/* A libfuse that has none: `auto` does without, `yes` is refused. Commands do not look at it. */
+START_TEST(no_rings)
+{
+#ifndef HAVE_FUSE_IO_URING
+	struct h5_options o;
+
+	ck_assert_int_eq(parse("h5fs -o io_uring=auto /dev/null /m", &o), 0);
+	ck_assert_int_eq(o.io_uring, H5_IO_URING_NO);
+	h5_options_release(&o);
+	ck_assert_int_eq(parse("h5fs -o io_uring=no /dev/null /m", &o), 0);
+	ck_assert_int_eq(o.io_uring, H5_IO_URING_NO);
+	h5_options_release(&o);
+	ck_assert_int_eq(parse("h5fs -o io_uring=yes /dev/null /m", &o), -EINVAL);
+	ck_assert_ptr_null(o.file);
+	ck_assert_int_eq(parse("h5fs --list -o io_uring=yes /dev/null", &o), 0);
+	h5_options_release(&o);
+#endif
+}
+END_TEST
+
 /* Each allocation fails once. */
 START_TEST(allocations_that_fail)
 {
@@ -243,5 +265,5 @@ START_TEST(allocations_that_fail)
 }
 END_TEST
 
-UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory,
+UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory, no_rings,
 	  allocations_that_fail)
