@@ -374,6 +374,18 @@ int __wrap_h5_vfs_listxattr(struct h5_vfs *of, struct h5_node *n, struct h5_buf 
 	return world.list_rc;
 }
 
+int __wrap_h5_vfs_truncate(struct h5_vfs *of, struct h5_node *n, struct h5_handle *h, uint64_t size,
+			   uint64_t *stale);
+
+int __wrap_h5_vfs_truncate(struct h5_vfs *of, struct h5_node *n, struct h5_handle *h, uint64_t size,
+			   uint64_t *stale)
+{
+	ck_assert(of == vfs && n == node && !h && !size);
+	*stale = UINT64_MAX;
+	world.changed++;
+	return 0;
+}
+
 void __wrap_h5_log_failure(const char *what, int code, const char *path)
 {
 	(void)what;
@@ -582,6 +594,16 @@ START_TEST(errors)
 	world.attr_rc = -EACCES;
 	h5_operations.setattr(request, NODE, &st, 0, NULL);
 	ck_assert(world.replies == 3 && world.error == EACCES);
+	/* If others have access, the owner is compared before the size changes. */
+	world.m.allow_other = true;
+	h5_operations.setattr(request, NODE, &st, FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE, NULL);
+	ck_assert(world.replies == 4 && world.error == EACCES && !world.changed);
+	world.attr_rc = 0;
+	h5_operations.setattr(request, NODE, &st, FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE, NULL);
+	ck_assert(world.replies == 5 && world.error == EPERM && !world.changed);
+	st.st_mode = 0644;
+	h5_operations.setattr(request, NODE, &st, FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE, NULL);
+	ck_assert(world.replies == 6 && world.error == 0 && world.changed == 1);
 	/* The root of a mounted folder lies in no HDF5 file. */
 	begin(true);
 	world.enter_rc = -EACCES;
