@@ -248,7 +248,8 @@ static bool all_fit(const struct h5_tx *tx, const struct maker makers[KINDS])
 	return true;
 }
 
-/* Makes the list fit into its space, if it does not after all tries: leaves out the smallest sections. */
+/* Makes the list fit into its space, if it does not after all tries: leaves out the smallest sections. If it
+ * fits, nothing changes. */
 static void trim(struct h5_tx *tx, struct maker *m)
 {
 	if (m->address == H5_UNDEF)
@@ -274,9 +275,9 @@ static int place_all(struct h5_tx *tx, uint64_t threshold, struct maker makers[K
 			rc = place(tx, &makers[i]);
 		if (!rc)
 			rc = gather(tx, threshold, makers);
-		fits = !rc && all_fit(tx, makers);
+		fits = all_fit(tx, makers);
 	}
-	for (int i = 0; i < KINDS && !rc && !fits; i++)
+	for (int i = 0; i < KINDS && !rc; i++)
 		trim(tx, &makers[i]);
 	return rc;
 }
