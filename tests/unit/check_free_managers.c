@@ -1,6 +1,7 @@
 /* Files that keep track of their free space: what h5fs finds, uses and gives up stands in the managers that
  * it writes, each byte once, and nothing else does. */
 #include "base/extents.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "format/free_space.h"
@@ -16,7 +17,8 @@ enum { KEPT = 16, FOR_METADATA = 4096 };
 /* What a file states. */
 struct stated {
 	struct h5_file_space_info info;
-	struct h5_extents sections, managers; /* free space; space of the managers themselves */
+	struct h5_extents sections, managers;	 /* free space; space of the managers themselves */
+	uint64_t totals[H5_FREE_SPACE_MANAGERS]; /* bytes of the sections */
 	unsigned count;
 	bool ours; /* that h5fs has written */
 };
@@ -39,6 +41,7 @@ static int note_section(void *arg, unsigned manager, const struct h5_free_sectio
 				  section->size > FOR_METADATA ? H5_MANAGER_RAW : H5_MANAGER_METADATA);
 	ck_assert_uint_ge(section->size, stated->info.threshold);
 	add(&stated->sections, section->offset, section->size);
+	stated->totals[manager] += section->size;
 	stated->count++;
 	return 0;
 }
@@ -63,6 +66,7 @@ static void read_managers(struct stated *stated, bool ours)
 		add(&stated->managers, header.list, header.list_room);
 		ck_assert_uint_le(header.list_size, header.list_room);
 		ck_assert_uint_gt(header.sections, 0);
+		ck_assert_uint_eq(header.total, stated->totals[i]);
 	}
 	h5_extents_each(e, &stated->managers)
 		ck_assert(!h5_extents_touches(&stated->sections, e->address, e->size));
@@ -229,5 +233,159 @@ START_TEST(each_call_can_fail)
 }
 END_TEST
 
+/* ---- lists that do not settle ---- */
+
+static int set_threshold(const void *threshold, uint8_t *body, size_t n)
+{
+	enum { BEFORE = 3 }; /* version, strategy, persistent */
+
+	ck_assert_uint_ge(n, BEFORE + 8);
+	h5_uint_to(body + BEFORE, *(const uint64_t *)threshold, 8);
+	return 0;
+}
+
+/* Commits something. */
+static void commit(struct h5_extents *free)
+{
+	take(free, write_raw(KEPT), KEPT);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+}
+
+/* Opens a file with that threshold, and fills all of its free space. */
+static void begin_full(uint64_t threshold)
+{
+	struct h5_extents free = {0};
+	struct stated s;
+
+	scratch_init(&scratch, "crash_persist.h5");
+	read_managers(&s, false);
+	h5_extents_each(e, &s.sections) add(&free, e->address, e->size);
+	h5_extents_each(e, &s.managers) add(&free, e->address, e->size);
+	stated_release(&s);
+	scratch_open(&scratch);
+	SUCCEEDS(h5_header_update(scratch.file, h5_file_superblock(scratch.file)->extension,
+				  H5_MSG_FILE_SPACE_INFO, set_threshold, &threshold));
+	for (int i = 0; i < 3; i++)
+		commit(&free);
+	/* The largest first, since the first one that is large enough is taken. */
+	while (free.count) {
+		uint64_t most = 0;
+
+		h5_extents_each(e, &free) most = e->size > most ? e->size : most;
+		take(&free, write_raw(most), most);
+	}
+	h5_extents_release(&free);
+}
+
+/* A block of raw data, of which parts become free. */
+struct parts {
+	uint64_t at, next;
+	struct h5_extents free;
+};
+
+enum { PARTS_SIZE = 300000 };
+
+static void parts_begin(struct parts *parts)
+{
+	*parts = (struct parts){.at = write_raw(PARTS_SIZE)};
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	parts->next = (parts->at + 7) / 8 * 8 + 8;
+}
+
+/* At a multiple of 8, with something between it and the one before. */
+static void free_part(struct parts *parts, uint64_t n)
+{
+	ck_assert_uint_lt(parts->next + n, parts->at + PARTS_SIZE);
+	h5_tx_free(scratch.file, parts->next, n);
+	add(&parts->free, parts->next, n);
+	parts->next += (n + 7) / 8 * 8 + 8;
+}
+
+/* Ends the mount. */
+static void parts_end(struct parts *parts, struct stated *stated)
+{
+	uint64_t last = parts->at + PARTS_SIZE - 8;
+
+	/* Something to commit. */
+	SUCCEEDS(h5_tx_patch(scratch.file, last, "x", 1, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	read_managers(stated, true);
+	h5_extents_each(e, &stated->managers) take(&parts->free, e->address, e->size);
+	scratch_judge("h5dump -H '%s' > /dev/null", scratch.path);
+	/* The next mount can take the managers away. */
+	scratch_open(&scratch);
+	write_raw(KEPT);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_release(&scratch);
+}
+
+/* No section is stated that is not free, and all but so many free bytes are. */
+static void check_parts(const struct parts *parts, const struct stated *stated, uint64_t lost)
+{
+	uint64_t bytes = 0;
+
+	h5_extents_each(e, &stated->sections) if (e->address < parts->at + PARTS_SIZE)
+	{
+		ck_assert(h5_extents_covers(&parts->free, e->address, e->size));
+		bytes += e->size;
+	}
+	h5_extents_each(e, &parts->free) bytes -= e->size;
+	ck_assert_int_eq((int64_t)bytes, -(int64_t)lost);
+}
+
+/* If the only free section is a large one, there is a small one in it too, the gap behind the header of the
+ * manager. With both managers in it there may be no large one any more, with one there is. So that manager
+ * comes and goes, and in the end its space is lost. */
+START_TEST(a_manager_that_comes_and_goes)
+{
+	enum { OF_ONE = 82 + 99 }; /* bytes of a manager of one section */
+	static const struct {
+		uint64_t size, lost;
+	} cases[] = {{FOR_METADATA, 0},
+		     {FOR_METADATA + 1, 0},
+		     {FOR_METADATA + 200, 0},
+		     {FOR_METADATA + 315, OF_ONE},
+		     {FOR_METADATA + 500, 0}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct parts parts;
+		struct stated s;
+
+		begin_full(1);
+		parts_begin(&parts);
+		free_part(&parts, cases[i].size);
+		parts_end(&parts, &s);
+		check_parts(&parts, &s, cases[i].lost);
+		stated_release(&s);
+		h5_extents_release(&parts.free);
+	}
+}
+END_TEST
+
+/* With 256 sections, counts in the list have two bytes, with 255 one. Each time the list has the space of the
+ * number before, since the manager of the large section comes and goes. In the end that section is left out,
+ * and of the others as many as do not fit, the smallest first. */
+START_TEST(a_list_that_does_not_fit)
+{
+	enum { THRESHOLD = 64, SECTIONS = 254, LEAST = 2 * THRESHOLD, SMALL = 92, LARGE = 4175 };
+	struct parts parts;
+	struct stated s;
+
+	begin_full(THRESHOLD);
+	parts_begin(&parts);
+	free_part(&parts, 91); /* of a header and a rest that is too small */
+	free_part(&parts, SMALL);
+	free_part(&parts, LARGE);
+	for (unsigned i = 0; i < SECTIONS; i++)
+		free_part(&parts, LEAST + i);
+	parts_end(&parts, &s);
+	ck_assert_uint_eq(s.count, SECTIONS + 1);
+	check_parts(&parts, &s, 91 - 82 + SMALL + LARGE);
+	stated_release(&s);
+	h5_extents_release(&parts.free);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("free_managers", {what_is_free_is_stated, 2}, {meanwhile_there_are_none, 3},
-		{each_call_can_fail, 1})
+		{each_call_can_fail, 1}, {a_manager_that_comes_and_goes, 1}, {a_list_that_does_not_fit, 1})
