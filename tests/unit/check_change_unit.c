@@ -401,13 +401,33 @@ END_TEST
 
 START_TEST(a_file_for_reading_has_none)
 {
+	const struct h5_extents none = {0};
 	struct scratch scratch;
+	struct h5_file *file;
+	uint64_t address;
+	int number = 1;
 
 	scratch_init(&scratch, "dataset_latest.h5");
 	scratch.options.writable = false;
 	scratch_open(&scratch);
-	h5_unit_begin(scratch.file);
-	ck_assert_int_eq(h5_unit_end(scratch.file, 0), -EROFS);
+	file = scratch.file;
+	h5_unit_begin(file);
+	h5_unit_hasten(file, H5_STAGE_EXTENSION);
+	ck_assert_int_eq(h5_unit_save(file, &number, sizeof number), -EROFS);
+	h5_unit_unsave(file, &number, sizeof number);
+	ck_assert_int_eq(h5_unit_leave(file, h5_file_superblock(file)->root), -EROFS);
+	ck_assert_int_eq(h5_tx_touch(file, h5_file_superblock(file)->root), -EROFS);
+	ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_RAW, 1, &address), -EROFS);
+	h5_tx_free(file, AT, 1);
+	ck_assert_int_eq(h5_unit_end(file, 0), -EROFS);
+	h5_unit_begin(file);
+	ck_assert_int_eq(h5_unit_end(file, -EIO), -EIO);
+	/* Nothing is held, and there is nothing to give back. */
+	SUCCEEDS(h5_tx_settle(file));
+	ck_assert(!h5_tx_is_unsettled(file) && !h5_tx_held(file) && !h5_tx_is_pending(file));
+	ck_assert_ptr_null(h5_tx_participants(file));
+	SUCCEEDS(h5_tx_give_back(file, 1));
+	ck_assert_int_eq(h5_tx_reclaim(file, &none), -EROFS);
 	scratch_release(&scratch);
 }
 END_TEST
