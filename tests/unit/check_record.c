@@ -16,6 +16,7 @@ enum {
 	PIECE = 1 << 18,	 /* most bytes under one hash */
 	COVERED_BYTES = 1 << 16, /* hashed once more by the next commit, at most */
 	COVERED_COUNT = 256,
+	CELLS_MAX = 16 << 20, /* bytes of cells that the next commit guards, at most */
 };
 
 struct scene {
@@ -508,5 +509,35 @@ START_TEST(one_sync_for_all_writes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("record", {cells_and_guards, 2}, {raw_data, 2}, {what_is_given_up, 2}, {the_commit_before, 2},
-		{what_was_abandoned, 2}, {not_read_again, 2}, {one_sync_for_all_writes, 2})
+/* Cells of the commit before are guarded unless they have too many bytes. */
+START_TEST(large_cells)
+{
+	for (size_t more = 0; more < 2; more++) {
+		enum { SUPERBLOCK = 48 }; /* is a cell, too */
+		const size_t n = CELLS_MAX - SUPERBLOCK + more;
+		uint8_t *bytes = malloc(n);
+		struct scene s;
+		uint64_t at;
+
+		ck_assert_ptr_nonnull(bytes);
+		memset(bytes, 'x', n);
+		begin(&s, fixtures[_i]);
+		at = allocate(&s, H5_ALLOCATE_RAW, n);
+		SUCCEEDS(h5_tx_write(s.file, at + n - 1, "y", 1));
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_tx_patch(s.file, at, bytes, n, H5_STAGE_BLOCK));
+		SUCCEEDS(h5_tx_commit(s.file));
+		patch(&s, AT, 4, H5_STAGE_BLOCK);
+		commit(&s);
+		ck_assert_uint_eq(count(&s, true), more ? 0 : 2);
+		ck_assert(more || find(&s, true, at, n) >= 0);
+		check_record(&s);
+		end(&s);
+		free(bytes);
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("record", {cells_and_guards, 2}, {large_cells, 1}, {raw_data, 2}, {what_is_given_up, 2},
+		{the_commit_before, 2}, {what_was_abandoned, 2}, {not_read_again, 2},
+		{one_sync_for_all_writes, 2})
