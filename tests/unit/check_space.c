@@ -259,6 +259,18 @@ START_TEST(no_place_in_a_page)
 	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_METADATA, 3521), UINT64_MAX);
 	ck_assert_uint_eq(place_in(&space, H5_ALLOCATE_METADATA, 3521), 24576);
 	h5_space_release(&space);
+	/* No page fits before the end of the addresses; then nothing of it is taken. */
+	for (uint64_t less = 0; less < 2; less++)
+		for (int kind = H5_ALLOCATE_RAW; kind <= H5_ALLOCATE_METADATA; kind++) {
+			space = (struct h5_space){.areas = {{.end = 8192, .limit = 12288 - less}},
+						  .page = 4096};
+			ck_assert_uint_eq(place_in(&space, (enum h5_allocation)kind, 8),
+					  less ? UINT64_MAX : 8192);
+			ck_assert_uint_eq(space.areas[0].end, less ? 8192 : 12288);
+			ck_assert_uint_eq(space.pages[kind].count, !less);
+			ck_assert_uint_eq(space.free[kind].count, !less);
+			h5_space_release(&space);
+		}
 }
 END_TEST
 
