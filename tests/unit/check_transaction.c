@@ -537,6 +537,72 @@ START_TEST(holes_that_cannot_be_made)
 }
 END_TEST
 
+/* After the first hole that cannot be made, no other one is tried until the next time. */
+START_TEST(holes_after_one_that_fails)
+{
+	static const int errors[] = {-EIO, -EOPNOTSUPP, -ENOSYS, -EPERM};
+	struct fault_io fault = {0};
+	blkcnt_t blocks, fewer;
+	uint64_t pieces[5];
+	struct h5_file *file;
+
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_wrap(&scratch, &fault);
+		scratch_open(&scratch);
+		file = scratch.file;
+		add_pieces(file, pieces, 5);
+		free_piece(file, pieces[0]);
+		free_piece(file, pieces[2]);
+		SUCCEEDS(h5_tx_give_back(file, UINT64_MAX)); /* not worth it */
+		blocks = file_blocks();
+		/* Behind what makes the last commit certain: a sync, and the journal's write and sync. */
+		fault.error = errors[i];
+		fault_io_arm(&fault, 4);
+		SUCCEEDS(h5_tx_give_back(file, 1));
+		ck_assert_uint_eq(fault.calls, 4);
+		ck_assert(fault_io_disarm(&fault));
+		ck_assert(h5_tx_is_writable(file));
+		ck_assert_int_eq(file_blocks(), blocks);
+		SUCCEEDS(h5_tx_give_back(file, 1));
+		fewer = file_blocks();
+		/* A file system that cannot do it is not asked again. */
+		ck_assert_int_eq(fewer < blocks - 200, i == 0);
+		ck_assert(i == 0 || fewer == blocks);
+		scratch_release(&scratch);
+		fault_io_release(&fault);
+	}
+}
+END_TEST
+
+/* What was committed is read, whatever changes; nothing behind it. */
+START_TEST(what_was_committed)
+{
+	uint8_t before[8], now[8], changed[8];
+	struct h5_file *file = begin("dataset_latest.h5");
+	const uint64_t end = (uint64_t)file_size();
+	uint64_t address;
+
+	memset(changed, 0x77, sizeof changed);
+	SUCCEEDS(h5_file_read(file, end - 8, before, 8));
+	SUCCEEDS(h5_tx_patch(file, end - 8, changed, 8, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, 64, &address));
+	ck_assert_uint_ge(address, end);
+	memset(now, 0, sizeof now);
+	SUCCEEDS(h5_tx_put(file, address, now, 8));
+	SUCCEEDS(h5_tx_read_committed(file, end - 8, now, 8));
+	ck_assert_mem_eq(now, before, 8);
+	ck_assert_int_eq(h5_tx_read_committed(file, end - 7, now, 8), -EUCLEAN);
+	ck_assert_int_eq(h5_tx_read_committed(file, address, now, 1), -EUCLEAN);
+	ck_assert_int_eq(h5_tx_read_committed(file, UINT64_MAX, now, 8), -EUCLEAN);
+	SUCCEEDS(h5_tx_commit(file));
+	SUCCEEDS(h5_tx_read_committed(file, end - 8, now, 8));
+	ck_assert_mem_eq(now, changed, 8);
+	SUCCEEDS(h5_tx_read_committed(file, address, now, 8));
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* Space that something may still refer to stays as it is. */
 START_TEST(space_that_is_kept_is_not_given_back)
 {
@@ -648,8 +714,9 @@ START_TEST(a_commit_settles_each_participant_once)
 }
 END_TEST
 
-UNIT_MAIN("transaction", a_cell_waits_for_the_commit, patches_overlap, what_crosses_a_page_is_copied,
-	  the_end_is_published, metadata_over_committed_bytes_is_refused, a_unit_that_failed_leaves_the_end,
+UNIT_MAIN("transaction", holes_after_one_that_fails, what_was_committed, a_cell_waits_for_the_commit,
+	  patches_overlap, what_crosses_a_page_is_copied, the_end_is_published,
+	  metadata_over_committed_bytes_is_refused, a_unit_that_failed_leaves_the_end,
 	  the_superblock_is_neither_written_nor_given_up, metadata_stays_inside_a_page,
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
 	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
