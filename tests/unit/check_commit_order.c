@@ -785,6 +785,103 @@ START_TEST(ends_of_members)
 }
 END_TEST
 
+/* New space in both members. */
+static void allocate_in_both(struct h5_file *file, uint64_t *metadata, uint64_t *raw)
+{
+	uint8_t block[64] = {1};
+
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, 1 << 16, metadata));
+	SUCCEEDS(h5_tx_put(file, *metadata, block, sizeof block));
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 1 << 16, raw));
+	SUCCEEDS(h5_tx_write(file, *raw, block, sizeof block));
+}
+
+/* Each read of a commit that moves the ends of members fails once; the next commit has all. */
+START_TEST(reads_of_ends_that_fail)
+{
+	static const char *const splits[] = {"split_earliest", "split_latest"};
+	const size_t n = h5_driver_info_ends_size(2);
+	uint8_t before[64], after[64];
+	unsigned long failed = 0;
+
+	for (bool fired = true; fired;) {
+		struct fault_io fault = {.reads = true, .error = -EIO};
+		uint64_t metadata, raw, ends;
+		struct scratch s;
+		int rc;
+
+		begin_split(&s, splits[_i], &fault);
+		ends = ends_of(s.file);
+		SUCCEEDS(h5_file_read(s.file, ends, before, n));
+		allocate_in_both(s.file, &metadata, &raw);
+		fault_io_arm(&fault, failed + 1);
+		rc = h5_tx_commit(s.file);
+		fired = fault_io_disarm(&fault);
+		ck_assert_int_eq(rc, fired ? -EIO : 0);
+		ck_assert(h5_tx_is_writable(s.file));
+		if (fired)
+			SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_file_read(s.file, ends, after, n));
+		ck_assert_mem_ne(before, after, n);
+		failed += fired;
+		scratch_release(&s);
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_ge(failed, 1);
+}
+END_TEST
+
+/* Each call of giving back the ends of members fails once. If they cannot become certain, the file takes no
+ * more changes; what was committed is there. */
+START_TEST(members_that_cannot_be_cut)
+{
+	static const char *const splits[] = {"split_earliest", "split_latest"};
+	unsigned long n = 1, failed = 0;
+
+	for (bool fired = true; fired; n++) {
+		struct fault_io fault = {.error = -EIO};
+		uint64_t metadata, raw, other, again;
+		struct scratch s;
+		uint8_t byte;
+		int rc;
+
+		begin_split(&s, splits[_i], &fault);
+		allocate_in_both(s.file, &metadata, &raw);
+		SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &other));
+		SUCCEEDS(h5_tx_write(s.file, other, "z", 1));
+		SUCCEEDS(h5_tx_commit(s.file));
+		h5_tx_free(s.file, other, 1 << 16);
+		SUCCEEDS(h5_tx_write(s.file, raw, "r", 1));
+		SUCCEEDS(h5_tx_patch(s.file, metadata, "m", 1, H5_STAGE_BLOCK));
+		SUCCEEDS(h5_tx_commit(s.file));
+		fault_io_arm(&fault, n);
+		rc = h5_tx_give_back(s.file, 1);
+		fired = fault_io_disarm(&fault);
+		ck_assert(!rc || (fired && rc == -EIO));
+		ck_assert_int_eq(h5_tx_is_writable(s.file), !rc);
+		failed += rc != 0;
+		if (!rc && !fired) {
+			SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &again));
+			ck_assert_uint_eq(again, other);
+		}
+		scratch_close(&s);
+		scratch_wrap(&s, NULL);
+		scratch_open(&s);
+		SUCCEEDS(h5_file_read(s.file, raw, &byte, 1));
+		ck_assert_uint_eq(byte, 'r');
+		SUCCEEDS(h5_file_read(s.file, metadata, &byte, 1));
+		ck_assert_uint_eq(byte, 'm');
+		scratch_release(&s);
+		fault_io_release(&fault);
+	}
+	/* A sync, and a write and a sync of the journal, each of which must succeed, before the commit and
+	 * behind it; its record, which may fail; its cell; the cuts, which may fail. */
+	ck_assert_uint_eq(n - 2, 3 + 2 + 1 + 3 + 2);
+	ck_assert_uint_eq(failed, 3 + 1 + 3);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("order of a commit", {names, PROGRAMS * 2 * FILES}, {large_blocks, 1}, {values, 1},
 		{values_of_a_group_that_is_left, 1}, {orders, 1}, {larger_numbers, 1}, {messages, 1},
-		{definitions, 1}, {the_extension_follows_the_superblock, 2}, {ends_of_members, 2})
+		{definitions, 1}, {the_extension_follows_the_superblock, 2}, {ends_of_members, 2},
+		{reads_of_ends_that_fail, 2}, {members_that_cannot_be_cut, 2})
