@@ -3,7 +3,9 @@
 #include "base/lookup3.h"
 #include "btree2_model.h"
 #include "crash_image.h"
+#include "fault_alloc.h"
 
+#include <errno.h>
 #include <string.h>
 
 static int ignore_chunk(void *arg, const struct h5_chunk *chunk)
@@ -56,6 +58,62 @@ START_TEST(a_failed_change_changes_nothing)
 	model_judge(m, 5);
 	model_end(m);
 	fault_io_release(&fault);
+}
+END_TEST
+
+/* Each allocation of a change fails once. If the change is made all the same, it is taken back. Returns how
+ * often it has failed. */
+static unsigned fail_allocations(struct model *m, size_t i, bool sets)
+{
+	uint64_t scaled[H5_RANK_MAX];
+	struct h5_chunk chunk;
+	unsigned failed = 0;
+	bool fired = true;
+
+	model_scaled(m, i, scaled);
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		h5_unit_begin(m->t.file);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = sets ? btree2_set(&m->t, scaled, 1) : btree2_remove(&m->t, scaled);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%lu: %d", n, rc);
+		if (!rc) {
+			SUCCEEDS(h5_chunk_index_lookup(m->t.index, NULL, scaled, &chunk));
+			ck_assert_int_eq(chunk.address != H5_UNDEF, sets);
+		}
+		ck_assert_int_eq(h5_unit_end(m->t.file, rc ? rc : -ECANCELED), rc ? rc : -ECANCELED);
+		failed += rc != 0;
+	}
+	return failed;
+}
+
+/* Of some changes, while a tree of small nodes grows and becomes empty again. */
+START_TEST(every_allocation_can_fail)
+{
+	enum { CHUNKS = 961, STEP = 5, LAST = 150 };
+	const uint64_t shape[3] = {31, 31, 1};
+	struct model *m = model_begin("random", 170, shape, NULL);
+	unsigned failed = 0;
+
+	for (size_t i = 0; i < 2 * CHUNKS; i++) {
+		const size_t k = i * (i < CHUNKS ? 50 : 90) % CHUNKS;
+		const bool sets = i < CHUNKS;
+
+		if (i % STEP == 0 || i > 2 * CHUNKS - LAST)
+			failed += fail_allocations(m, k, sets);
+		if (i % (20 * STEP) == 0)
+			model_check(m);
+		SUCCEEDS(sets ? model_set(m, k) : model_remove(m, k));
+		if (i + 1 == CHUNKS)
+			model_reopen(m);
+	}
+	ck_assert_uint_gt(failed, 1000);
+	model_reopen(m);
+	model_end(m);
 }
 END_TEST
 
@@ -240,6 +298,23 @@ static void empty_leaf(const struct btree2_tree *tree, uint8_t *header, uint8_t 
 	seal(leaf, 6 + 4);
 }
 
+/* A tree so deep that the numbers of records beneath the root have eight bytes; the sum of two has more. */
+static void overflow(const struct btree2_tree *tree, uint8_t *header, uint8_t *root, unsigned arg)
+{
+	enum { DEEP = 15, POINTER = 8 + 1 + 8 };
+	uint8_t *child = root + 6 + tree->header.record_size;
+
+	(void)arg;
+	h5_uint_to(header + DEPTH, DEEP, 2);
+	h5_uint_to(header + ROOT_RECORDS, 1, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		h5_uint_to(child + i * POINTER, 4096 + i * 4096, 8);
+		child[i * POINTER + 8] = 1;
+		h5_uint_to(child + i * POINTER + 9, UINT64_C(1) << 63, 8);
+	}
+	seal(root, 6 + tree->header.record_size + 2 * POINTER + 4);
+}
+
 static int trim_all(struct model *m)
 {
 	return h5_chunk_index_trim(m->t.index, 0, ignore_chunk, NULL);
@@ -266,6 +341,10 @@ START_TEST(trees_that_contradict_themselves)
 	}
 	open_changed(m, &tree, &image, &changed, count_one_more, 0);
 	ck_assert_int_eq(btree2_set(&m->t, scaled, 1), -EUCLEAN);
+	open_changed(m, &tree, &image, &changed, overflow, 0);
+	ck_assert_int_eq(btree2_set(&m->t, scaled, 1), -EUCLEAN);
+	ck_assert_msg(!!strstr(h5_error_last()->text, "more records than can be counted"), "%s",
+		      h5_error_last()->text);
 	open_changed(m, &tree, &image, &changed, share_leaf, 0);
 	ck_assert_int_eq(trim_all(m), -EUCLEAN);
 	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "belongs to two places"));
@@ -311,5 +390,29 @@ START_TEST(impossible_trees)
 }
 END_TEST
 
-UNIT_MAIN("btree2_faults", a_failed_change_changes_nothing, damaged_trees, children_that_are_nowhere,
+/* Leaves have room for four records, but inner nodes for two. */
+START_TEST(a_tree_that_cannot_grow)
+{
+	enum { LEAF = 10 + 4 * 24 };
+	const uint64_t shape[3] = {20, 20, 1};
+	struct model *m = model_begin("random", LEAF, shape, NULL);
+
+	for (int again = 0; again < 2; again++) {
+		for (size_t i = 0; i < 4; i++)
+			SUCCEEDS(model_set(m, i * 3));
+		for (size_t i = 0; i < 3; i++) {
+			ck_assert_int_eq(model_set(m, 5 * i + 2), -ENOTSUP);
+			model_check(m);
+		}
+		model_reopen(m);
+		for (size_t i = 0; i < 4; i++)
+			SUCCEEDS(model_remove(m, i * 3));
+		model_reopen(m);
+	}
+	model_end(m);
+}
+END_TEST
+
+UNIT_MAIN("btree2_faults", every_allocation_can_fail, a_tree_that_cannot_grow,
+	  a_failed_change_changes_nothing, damaged_trees, children_that_are_nowhere,
 	  trees_that_contradict_themselves, impossible_trees)
