@@ -4,6 +4,8 @@
  */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/writer.h"
+#include "change/object_header_edit.h"
 #include "chunk_index/chunk_index.h"
 #include "crash_image.h"
 #include "index_target.h"
@@ -536,7 +538,112 @@ START_TEST(what_the_format_cannot_hold)
 }
 END_TEST
 
+/* ---- trees that cannot be ---- */
+
+enum { ENTRIES = 4, KEY = 8 + 2 * 8 }; /* in a node of K = 2, rank 1 */
+
+/* A full node. Key i is the chunk at first + i * step; the child `first_child` is the first of its children.
+ */
+static void put_node(struct h5_file *file, uint64_t address, uint8_t level, uint64_t first, uint64_t step,
+		     uint64_t first_child)
+{
+	uint64_t children[ENTRIES], offsets[ENTRIES + 1][2] = {{0}};
+	struct h5_btree1_key keys[ENTRIES + 1];
+	const struct h5_btree1_node node = {.type = H5_BTREE1_CHUNK,
+					    .level = level,
+					    .count = ENTRIES,
+					    .left = H5_UNDEF,
+					    .right = H5_UNDEF,
+					    .children = children,
+					    .keys = keys};
+	const size_t n = h5_btree1_node_room(H5_BTREE1_CHUNK, 1, ENTRIES / 2, 8, 8);
+	uint8_t bytes[256];
+	struct h5_writer w = h5_writer_init(bytes, n, 8, 8);
+
+	ck_assert_uint_le(n, sizeof bytes);
+	for (unsigned i = 0; i <= ENTRIES; i++) {
+		offsets[i][0] = first + i * step;
+		keys[i] = (struct h5_btree1_key){.size = 4, .offsets = offsets[i]};
+	}
+	for (unsigned i = 0; i < ENTRIES; i++)
+		children[i] = first_child + i;
+	ck_assert_int_eq(h5_btree1_node_encode(&w, &node, 1), 0);
+	SUCCEEDS(h5_tx_put(file, address, bytes, n));
+}
+
+/* A chunk that splits all nodes from the leaf to the root needs a new root; there are no more than so many
+ * levels. */
+START_TEST(too_many_levels)
+{
+	const size_t room = h5_btree1_node_room(H5_BTREE1_CHUNK, 1, ENTRIES / 2, 8, 8);
+	const uint64_t scaled[] = {5};
+
+	begin();
+	for (unsigned levels = H5_BTREE1_LEVELS - 1; levels <= H5_BTREE1_LEVELS; levels++) {
+		const bool fits = levels < H5_BTREE1_LEVELS;
+		struct h5_chunk chunk = {.address = 4096, .size = 4}, found;
+		struct tree *t = tree_init(2, "1");
+		uint64_t at;
+		int rc;
+
+		SUCCEEDS(h5_tx_allocate(t->t.file, H5_ALLOCATE_METADATA, levels * room, &at));
+		put_node(t->t.file, at, 0, 2, 2, 4096);
+		for (unsigned level = 1; level < levels; level++)
+			put_node(t->t.file, at + level * room, (uint8_t)level, 2, 2 * ENTRIES,
+				 at + (level - 1) * room);
+		t->t.layout.chunked.address = at + (levels - 1) * room;
+		SUCCEEDS(target_open_index(&t->t));
+		rc = h5_chunk_index_set(t->t.index, scaled, &chunk);
+		ck_assert_msg(rc == (fits ? 0 : -EFBIG), "%u levels: %d, %s", levels, rc,
+			      h5_error_last()->text);
+		ck_assert(fits || strstr(h5_error_last()->text, "too many levels"));
+		/* What was there is found. */
+		SUCCEEDS(h5_chunk_index_lookup(t->t.index, NULL, (const uint64_t[]){4}, &found));
+		ck_assert_uint_eq(found.address, 4097);
+		SUCCEEDS(h5_chunk_index_lookup(t->t.index, NULL, scaled, &found));
+		ck_assert_uint_eq(found.address, fits ? 4096 : H5_UNDEF);
+		tree_release(t);
+	}
+	fclose(jobs);
+}
+END_TEST
+
+static int set_k(const void *k, uint8_t *body, size_t n)
+{
+	ck_assert_uint_ge(n, 3);
+	h5_uint_to(body + 1, *(const unsigned *)k, 2);
+	return 0;
+}
+
+/* A node above the leaves that leads nowhere, and nodes without room. */
+START_TEST(nodes_that_cannot_be)
+{
+	const uint64_t scaled[] = {1};
+	const struct h5_chunk chunk = {.address = 4096, .size = 4};
+	const uint8_t empty[] = {1, 0, 0}; /* level, entries */
+	const unsigned none = 0;
+	struct tree *t;
+	uint64_t root;
+
+	begin();
+	t = tree_init(32, "1b");
+	root = t->t.layout.chunked.address;
+	SUCCEEDS(h5_tx_patch(t->t.file, root + 5, empty, sizeof empty, H5_STAGE_BLOCK));
+	h5_tx_forget(t->t.file, root);
+	SUCCEEDS(target_open_index(&t->t));
+	ck_assert_int_eq(h5_chunk_index_set(t->t.index, scaled, &chunk), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "empty node of level 1"));
+	tree_release(t);
+	t = tree_init(3, "1b");
+	SUCCEEDS(h5_header_update(t->t.file, h5_file_superblock(t->t.file)->extension, H5_MSG_BTREE_K, set_k,
+				  &none));
+	ck_assert_int_eq(h5_chunk_index_set(t->t.index, scaled, &chunk), -EUCLEAN);
+	tree_release(t);
+	fclose(jobs);
+}
+END_TEST
+
 UNIT_MAIN("btree1_write", appending_makes_the_tree_of_libhdf5, inserting_anywhere_makes_the_tree_of_libhdf5,
 	  trimming_makes_the_tree_of_libhdf5, clearing_makes_the_tree_of_libhdf5,
 	  any_part_of_a_commit_is_readable, a_leaf_splits_together_with_what_is_above,
-	  a_failed_write_loses_nothing, what_the_format_cannot_hold)
+	  a_failed_write_loses_nothing, what_the_format_cannot_hold, too_many_levels, nodes_that_cannot_be)
