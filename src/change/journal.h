@@ -89,7 +89,8 @@ struct h5_recovered {
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered);
 /* Looks for the journal under another name in its folder, since the file may have been renamed while it was
- * mounted, or have been mounted by another of its names. 0: `name` is its name; -ENOENT: none was found. */
+ * mounted, or have been mounted by another of its names. 0: `name` is its name; -ENOENT: none was found;
+ * -ENOMEM, -EMFILE, ...: one may be there. */
 int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size);
 /* Of a file that has so many names: true if h5_journal_find() finds the journal by each of them, as they all
  * lie in its folder. */

@@ -258,10 +258,17 @@ static bool is_journal(const char *name)
 	return n > suffix && !strcmp(name + n - suffix, H5_JOURNAL_SUFFIX);
 }
 
+/* True: memory or descriptors ran out, so the journal may be what could not be read. */
+static bool is_short(int rc)
+{
+	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE;
+}
+
 static int search(const struct h5_journal_place *place, DIR *dir, char *name, size_t size)
 {
 	unsigned names = 0, opened = 0;
 	const struct dirent *entry;
+	int rc;
 
 	while (names++ < NAMES_MAX && opened < OPENED_MAX && (entry = readdir(dir))) {
 		struct h5_journal_header header;
@@ -269,25 +276,30 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 		if (!is_journal(entry->d_name) || strlen(entry->d_name) >= size)
 			continue;
 		opened++;
-		/* Journals of other files, and files that are no journals, are passed over. */
-		if (!peek(place, entry->d_name, &header) &&
-		    h5_journal_same_file(&header.file, &place->file)) {
+		rc = peek(place, entry->d_name, &header);
+		if (!rc && h5_journal_same_file(&header.file, &place->file)) {
 			strcpy(name, entry->d_name);
 			return 0;
 		}
+		/* Journals of other files, and files that are no journals, are passed over. */
+		if (is_short(rc))
+			return h5_fail(rc, H5_UNDEF, "journal: reading %s: %s", entry->d_name, strerror(-rc));
 	}
 	return -ENOENT;
 }
 
-/* NULL: it cannot be listed. */
-static DIR *list(const struct h5_journal_place *place)
+/* *dir is the caller's. -EACCES, ...: it cannot be listed. */
+static int list(const struct h5_journal_place *place, DIR **dir)
 {
-	int fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
 
-	if (!dir && fd >= 0)
+	*dir = fd < 0 ? NULL : fdopendir(fd);
+	if (*dir)
+		return 0;
+	rc = -errno;
+	if (fd >= 0)
 		close(fd);
-	return dir;
+	return rc;
 }
 
 int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size)
@@ -298,9 +310,10 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 
 	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
 		return -ENOENT; /* something has the right name, so no other name is looked for */
-	dir = list(place);
-	if (!dir)
-		return -ENOENT;
+	rc = list(place, &dir);
+	if (rc)
+		return is_short(rc) ? h5_fail(rc, H5_UNDEF, "journal: listing its folder: %s", strerror(-rc))
+				    : -ENOENT;
 	rc = search(place, dir, name, size);
 	closedir(dir);
 	return rc;
@@ -337,13 +350,13 @@ static bool leads_to_journal(const struct h5_journal_place *place, const char *n
 
 bool h5_journal_is_found_by_all(const struct h5_journal_place *place, uint64_t names)
 {
-	/* In a folder of its own, the journal is found only by who names that folder. */
-	DIR *dir = place->pointer ? NULL : list(place);
+	DIR *dir;
 	unsigned seen = 0, journals = 1; /* ours is made later */
 	const struct dirent *entry;
 	uint64_t found = 0;
 
-	if (!dir)
+	/* In a folder of its own, the journal is found only by who names that folder. */
+	if (place->pointer || list(place, &dir))
 		return false;
 	/* Within the limits of search(), or that would not find it either. */
 	while (seen++ < NAMES_MAX && journals < OPENED_MAX && found < names && (entry = readdir(dir))) {

@@ -49,8 +49,9 @@ static int look_for_journal(struct opening *opening)
 
 	if (rc)
 		return rc;
-	if (h5_journal_find(place, found, sizeof found))
-		return 0;
+	rc = h5_journal_find(place, found, sizeof found);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
 	if (writable)
 		rc = h5_journal_adopt(place, found);
 	/* On a mount for reading, or if another process has it locked, it keeps its name. */
