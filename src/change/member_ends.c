@@ -1,11 +1,13 @@
 #include "change/member_ends.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "change/object_header_edit.h"
 #include "change/private.h"
 #include "store/extension.h"
 #include "store/file_open.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Returns 0 if the bytes lie in one sector, so that a power cut leaves either the old ones or the new ones.
@@ -65,9 +67,9 @@ static int set_ends(const struct h5_tx *tx, uint8_t *data, size_t n)
 
 static int change_message(const void *tx, uint8_t *body, size_t n)
 {
-	return n < H5_DRIVER_MESSAGE_HEAD
-		       ? h5_fail(-EUCLEAN, H5_UNDEF, "driver info message: %zu bytes", n)
-		       : set_ends(tx, body + H5_DRIVER_MESSAGE_HEAD, n - H5_DRIVER_MESSAGE_HEAD);
+	const size_t head = (size_t)h5_min(n, H5_DRIVER_MESSAGE_HEAD);
+
+	return set_ends(tx, body + head, n - head);
 }
 
 static int change_block(struct h5_tx *tx)
@@ -80,8 +82,9 @@ static int change_block(struct h5_tx *tx)
 		return rc;
 	memcpy(after, before, n);
 	rc = set_ends(tx, after, n);
-	if (rc || !memcmp(before, after, n))
-		return rc;
+	assert(!rc);
+	if (!memcmp(before, after, n))
+		return 0;
 	return h5_tx_patch(tx->file, tx->member_ends, after, n, H5_STAGE_EXTENSION);
 }
 
