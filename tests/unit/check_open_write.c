@@ -1,8 +1,12 @@
 /* Which files are opened for writing, by what they state of themselves, and where their new space begins. */
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "base/writer.h"
 #include "change/open.h"
 #include "change/transaction.h"
+#include "crash_image.h"
+#include "fault_alloc.h"
+#include "format/driver_info.h"
 #include "format/superblock.h"
 #include "scratch.h"
 
@@ -146,10 +150,9 @@ START_TEST(other_names)
 }
 END_TEST
 
-/* Sets the page size in the file-space info message. */
-static void set_page(uint64_t page)
+/* Sets n bytes of the file-space info message. */
+static void set_info(size_t at, const void *data, size_t n)
 {
-	enum { PAGE_SIZE = 1 + 1 + 1 + 8 }; /* version, strategy, persist, threshold */
 	struct h5_header header;
 	const struct h5_message *m;
 	struct h5_header_chunk chunk;
@@ -165,7 +168,8 @@ static void set_page(uint64_t page)
 	bytes = malloc((size_t)chunk.size);
 	ck_assert_ptr_nonnull(bytes);
 	memcpy(bytes, chunk.bytes, (size_t)chunk.size);
-	h5_uint_to(bytes + (m->address - chunk.address) + PAGE_SIZE, page, 8);
+	ck_assert_uint_le(at + n, m->size);
+	memcpy(bytes + (m->address - chunk.address) + at, data, n);
 	h5_uint_to(bytes + chunk.size - 4, h5_lookup3(bytes, (size_t)chunk.size - 4, 0), 4);
 	h5_header_release(&header);
 	scratch_close(&scratch);
@@ -176,6 +180,7 @@ static void set_page(uint64_t page)
 
 START_TEST(sizes_of_pages)
 {
+	enum { PAGE_SIZE = 1 + 1 + 1 + 8 }; /* version, strategy, persist, threshold */
 	static const struct {
 		uint64_t page;
 		int rc;
@@ -184,9 +189,11 @@ START_TEST(sizes_of_pages)
 	begin("crash_paged.h5");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t at = 0;
+		uint8_t page[8];
 		int rc;
 
-		set_page(cases[i].page);
+		h5_uint_to(page, cases[i].page, 8);
+		set_info(PAGE_SIZE, page, 8);
 		rc = open_file(false, false, &at);
 		ck_assert_msg(rc == cases[i].rc, "%zu: %d %s", i, rc, h5_error_last()->text);
 		ck_assert_uint_eq(at % cases[i].page, 0);
@@ -209,5 +216,319 @@ START_TEST(not_for_swmr)
 }
 END_TEST
 
+/* ---- the split driver ---- */
+
+enum {
+	OLD_END = 40, /* in a superblock of version 0 */
+	OLD_DRIVER = 48,
+	OLD_SIZE = 96,
+	DRIVER_HEAD = 16,  /* before the information in its block; the size of that is at offset 4 */
+	MEMBER_START = 24, /* of the second member, in the information; its end is behind it */
+	EXTENSION = 20,	   /* in a superblock of version 2 or 3 */
+	SECTOR = 512,
+};
+
+/* Copies of both members; the path is that of the first, which has the metadata. */
+static void begin_split(const char *name)
+{
+	static const char *const parts[] = {"r", "m"};
+	char from[512], fixture[64];
+
+	scratch_init(&scratch, "crash_multi.h5"); /* for a folder */
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(fixture, sizeof fixture, "members/%s-%s.h5", name, parts[i]);
+		scratch_fixture(fixture, from);
+		snprintf(scratch.path, sizeof scratch.path, "%s/%s-%s.h5", scratch.folder, name, parts[i]);
+		scratch_copy(from, scratch.path);
+	}
+	base = 0;
+}
+
+static void read_bytes(uint64_t offset, void *bytes, size_t n)
+{
+	int fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(pread(fd, bytes, n, (off_t)offset), (ssize_t)n);
+	close(fd);
+}
+
+/* Opening is refused like that. */
+static void refused(bool swmr, int code, const char *text)
+{
+	int rc = open_file(false, swmr, NULL);
+
+	ck_assert_msg(rc == code && strstr(h5_error_last()->text, text), "%d: %s, not %s", rc,
+		      h5_error_last()->text, text);
+}
+
+/* Moves the driver information block. */
+static void move_block(uint64_t to, const uint8_t *block, size_t n)
+{
+	uint8_t address[8];
+
+	change_bytes(to, block, n);
+	h5_uint_to(address, to, 8);
+	change_bytes(OLD_DRIVER, address, 8);
+}
+
+/* Without the superblock's extension, the ends of the members lie in a block of their own. */
+START_TEST(blocks_of_driver_information)
+{
+	const uint64_t start = UINT64_C(0x9000000000000000);
+	const size_t ends = h5_driver_info_ends_size(2);
+	uint8_t block[256], bytes[16];
+	uint64_t at, first;
+	size_t n;
+
+	begin_split("split_earliest");
+	read_bytes(OLD_DRIVER, bytes, 8);
+	at = h5_uint_from(bytes, 8);
+	read_bytes(at, block, DRIVER_HEAD);
+	n = DRIVER_HEAD + (size_t)h5_uint_from(block + 4, 4);
+	ck_assert_uint_le(n, sizeof block);
+	read_bytes(at, block, n);
+	/* A power cut may leave half of what lies in two sectors. */
+	for (unsigned more = 0; more < 2; more++) {
+		move_block(2 * SECTOR - ends - DRIVER_HEAD + more, block, n);
+		if (more)
+			refused(false, -ENOTSUP, "across the edge of a sector");
+		else
+			SUCCEEDS(open_file(false, false, NULL));
+	}
+	/* In the last bytes of the superblock, where libhdf5 has a copy of what the root group's header says.
+	 */
+	move_block(OLD_SIZE - 8 - DRIVER_HEAD, block, n);
+	refused(false, -EUCLEAN, "driver information: not that of these files");
+	scratch_release(&scratch);
+	/* A member that begins in the last half of all addresses. */
+	begin_split("split_earliest");
+	read_bytes(at + DRIVER_HEAD + MEMBER_START, bytes, 8);
+	first = h5_uint_from(bytes, 8);
+	SUCCEEDS(open_file(false, false, &at));
+	ck_assert_uint_gt(at, first);
+	read_bytes(OLD_DRIVER, bytes, 8);
+	h5_uint_to(bytes + 8, start, 8);
+	change_bytes(h5_uint_from(bytes, 8) + DRIVER_HEAD + MEMBER_START, bytes + 8, 8);
+	first = at - first;
+	SUCCEEDS(open_file(false, false, &at));
+	ck_assert_uint_eq(at - start, first);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* A message of an object header. */
+static void add_message(struct h5_writer *w, enum h5_message_type type, const uint8_t *body, size_t n)
+{
+	h5_write_u8(w, (uint8_t)type);
+	h5_write_u16(w, (uint16_t)n);
+	h5_write_u8(w, 0);
+	h5_write_bytes(w, body, n);
+}
+
+/* The superblock gets an extension at the address, with the driver information and another message; 0:
+ * without that. */
+static void extend(uint64_t at, uint8_t version, const uint8_t *info, size_t n, enum h5_message_type type,
+		   const uint8_t *body, size_t body_size)
+{
+	uint8_t header[512], address[8];
+	struct h5_writer w = h5_writer_init(header, sizeof header, 8, 8);
+	const size_t messages = 4 + n + (body_size ? 4 + body_size : 0);
+
+	h5_write_bytes(&w, "OHDR", 4);
+	h5_write_u8(&w, 2);
+	h5_write_u8(&w, 1); /* two bytes of the size */
+	h5_write_u16(&w, (uint16_t)messages);
+	add_message(&w, H5_MSG_DRIVER_INFO, info, n);
+	if (body_size)
+		add_message(&w, type, body, body_size);
+	h5_write_checksum(&w);
+	ck_assert(!w.err);
+	change_bytes(at, header, h5_writer_at(&w));
+	read_bytes(0, superblock, sizeof superblock);
+	h5_uint_to(address, at, 8);
+	memcpy(superblock + EXTENSION, address, 8);
+	state(version, 0, h5_uint_from(superblock + END, 8));
+}
+
+START_TEST(what_members_cannot_have)
+{
+	enum { AT = 2 * SECTOR, IMAGE = 3 * SECTOR, INFO = 29, WITH_MANAGERS = INFO + 8 * 12 };
+	uint8_t *info, space[WITH_MANAGERS], image[22], message[17] = {0};
+	struct h5_writer w = h5_writer_init(image, sizeof image, 8, 8);
+	size_t n;
+
+	begin_split("split_latest");
+	scratch.options.writable = false;
+	scratch_open(&scratch);
+	info = scratch_message(&scratch, h5_file_superblock(scratch.file)->extension, H5_MSG_DRIVER_INFO, &n);
+	scratch_close(&scratch);
+	scratch.options.writable = true;
+	extend(AT, 3, info, n, 0, NULL, 0);
+	SUCCEEDS(open_file(false, false, NULL));
+	refused(true, -ENOTSUP, "of the split or multi driver: swmr is not supported");
+	extend(AT - 4, 3, info, n, 0, NULL, 0);
+	refused(false, -ENOTSUP, "across the edge of a sector");
+	/* Version, strategy, persistent, threshold, page size, threshold of the page end, end, managers. */
+	memset(space, 0xff, sizeof space);
+	memcpy(space, (const uint8_t[]){1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0}, 21);
+	extend(AT, 3, info, n, H5_MSG_FILE_SPACE_INFO, space, INFO);
+	refused(false, -ENOTSUP, "with file space pages: writing is not supported");
+	memcpy(space, (const uint8_t[]){1, 0, 1}, 3);
+	extend(AT, 3, info, n, H5_MSG_FILE_SPACE_INFO, space, WITH_MANAGERS);
+	refused(false, -ENOTSUP, "with managers of its free space: writing is not supported");
+	h5_write_bytes(&w, "MDCI", 4);
+	h5_write_u16(&w, 0); /* version, flags */
+	h5_write_length(&w, sizeof image);
+	h5_write_u32(&w, 0); /* entries */
+	h5_write_checksum(&w);
+	ck_assert(!w.err);
+	change_bytes(IMAGE, image, sizeof image);
+	h5_uint_to(message + 1, IMAGE, 8);
+	h5_uint_to(message + 9, sizeof image, 8);
+	extend(AT, 3, info, n, H5_MSG_CACHE_IMAGE, message, sizeof message);
+	refused(false, -ENOTSUP, "with a metadata cache image: writing is not supported");
+	free(info);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* ---- old file space info ---- */
+
+/* Version 0 of the message has no place for what a writer must state. */
+START_TEST(an_old_file_space_info)
+{
+	enum { OLD_INFO = 1 + 1 + 8, MANAGERS = 6 * 8 };
+	uint8_t body[OLD_INFO + MANAGERS] = {0, 1, 1};
+
+	memset(body + OLD_INFO, 0xff, MANAGERS);
+	begin("crash_persist.h5");
+	set_info(0, body, sizeof body);
+	refused(false, -ENOTSUP, "file space info of version 0");
+	scratch.options.reclaims = true;
+	SUCCEEDS(open_file(false, false, NULL));
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* ---- journals ---- */
+
+static char journal[200];
+
+static int checked, check_result; /* objects; what is said of them */
+
+static int check_object(struct h5_file *file, uint64_t object)
+{
+	ck_assert_uint_eq(object, h5_file_superblock(file)->root);
+	checked++;
+	return check_result ? h5_fail(check_result, object, "it is damaged") : 0;
+}
+
+/* Commits a change of the root group, whose journal a kill leaves. Returns the address of "ours" in the file.
+ */
+static uint64_t leave_journal(void)
+{
+	struct crash_image file = {0}, left = {0};
+	uint64_t at;
+
+	scratch.options.writable = true;
+	scratch_open(&scratch);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 8, &at));
+	SUCCEEDS(h5_tx_write(scratch.file, at, "original", 8));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_tx_patch(scratch.file, at, "ours", 4, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_touch(scratch.file, h5_file_superblock(scratch.file)->root));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	crash_image_load(&file, scratch.path);
+	crash_image_load(&left, journal);
+	scratch_close(&scratch);
+	crash_image_save(&file, scratch.path);
+	crash_image_save(&left, journal);
+	free(file.data);
+	free(left.data);
+	return at;
+}
+
+/* If another program has written the file since, the objects that the journal names are checked; it is set
+ * aside only if they are sound. */
+START_TEST(a_stale_journal)
+{
+	uint64_t at;
+
+	begin("header_edit_v2.h5");
+	snprintf(journal, sizeof journal, "%s.h5fs-journal", scratch.path);
+	at = leave_journal();
+	change_bytes(at, "else", 4);
+	scratch.options.check = check_object;
+	check_result = -EUCLEAN;
+	checked = 0;
+	ck_assert_int_eq(open_file(false, false, NULL), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "an object that a stale journal names: it is damaged");
+	ck_assert_int_eq(access(journal, F_OK), 0);
+	ck_assert_int_eq(checked, 1);
+	check_result = 0;
+	SUCCEEDS(open_file(false, false, NULL));
+	ck_assert_int_eq(checked, 2);
+	ck_assert_int_ne(access(journal, F_OK), 0);
+	SUCCEEDS(open_file(false, false, NULL));
+	ck_assert_int_eq(checked, 2);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* Opens the file for reading while each allocation fails once. The user is told what was found instead of a
+ * journal; without memory for that, the file is not opened. */
+static void open_without_memory(enum h5_recovery what, const char *warning)
+{
+	unsigned failed = 0;
+	bool fired = true;
+
+	scratch.options.writable = false;
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_opened opened = {.journal_directory = -1};
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_open_file(scratch.path, &scratch.options, &scratch.set, &opened);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%lu: %d", n, rc);
+		failed += rc != 0;
+		if (rc)
+			continue;
+		ck_assert_int_eq(opened.recovered.what, what);
+		ck_assert_ptr_nonnull(opened.warning);
+		ck_assert_msg(!!strstr(opened.warning, warning), "%s", opened.warning);
+		h5_opened_release(&opened);
+		scratch_close(&scratch);
+	}
+	ck_assert_uint_gt(failed, 5);
+	ck_assert_int_eq(access(journal, F_OK), 0);
+}
+
+START_TEST(warnings_without_memory)
+{
+	char other[200];
+	FILE *diary;
+
+	begin("header_edit_v2.h5");
+	snprintf(journal, sizeof journal, "%s.h5fs-journal", scratch.path);
+	diary = fopen(journal, "w");
+	ck_assert_ptr_nonnull(diary);
+	fputs("my diary", diary);
+	fclose(diary);
+	open_without_memory(H5_RECOVERY_UNFIT, "journal: this is none");
+	ck_assert_int_eq(unlink(journal), 0);
+	/* The file was renamed after a kill. */
+	leave_journal();
+	snprintf(other, sizeof other, "%s/renamed.h5", scratch.folder);
+	ck_assert_int_eq(rename(scratch.path, other), 0);
+	strcpy(scratch.path, other);
+	open_without_memory(H5_RECOVERY_NONE, "its journal was found under another name, header_edit_v2.h5.");
+	scratch_release(&scratch);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("open_write", {ends_of_the_file, 2}, {marks, 2}, {other_names, 2}, {sizes_of_pages, 1},
-		{not_for_swmr, 3})
+		{not_for_swmr, 3}, {blocks_of_driver_information, 1}, {what_members_cannot_have, 1},
+		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
