@@ -351,8 +351,8 @@ static int put_block(struct h5_header_change *change, const struct h5_message *l
 		       (uintmax_t)HEADER_MAX);
 }
 
-/* Makes a continuation message of the items [first, last). It has all of their bytes if a NIL message may not
- * be there. */
+/* Makes a continuation message of the items [first, last), if that fits. It has all of their bytes if a NIL
+ * message may not be there. */
 static int lay_link(struct h5_header_change *change, const struct row *row, size_t first, size_t last,
 		    const struct h5_continuation *block, bool any)
 {
@@ -368,7 +368,7 @@ static int lay_link(struct h5_header_change *change, const struct row *row, size
 	rc = h5_header_encode_link(change->file, block, body);
 	if (!rc)
 		rc = lay_over(change, row, first, last, &link, 1, any);
-	if (!rc) {
+	if (!rc && n > link.size) {
 		link.size = (uint32_t)n;
 		rc = lay_over(change, row, first, last, &link, 1, any);
 	}

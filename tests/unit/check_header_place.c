@@ -1,9 +1,15 @@
-/* Where messages of a version 1 object header go that has no room for more: headers built by hand, put behind
- * what a file has. */
+/* Where messages of an object header go that has no room for more, and which forms of headers leave no place:
+ * headers built by hand, put behind what a file has. */
+#include "base/error.h"
+#include "change/object_header_create.h"
 #include "change/object_header_insert.h"
+#include "change/object_header_layout.h"
+#include "change/object_header_rewrite.h"
 #include "change/transaction.h"
+#include "fault_alloc.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -171,5 +177,364 @@ START_TEST(a_move_is_given_up)
 }
 END_TEST
 
+/* ---- headers of other forms ---- */
+
+struct built {
+	uint8_t *bytes;
+	size_t n, capacity;
+};
+
+static void append(struct built *b, const void *data, size_t n)
+{
+	while (b->n + n > b->capacity)
+		b->bytes = realloc(b->bytes, b->capacity = 2 * b->capacity + n);
+	ck_assert_ptr_nonnull(b->bytes);
+	if (data)
+		memcpy(b->bytes + b->n, data, n);
+	else
+		memset(b->bytes + b->n, 'x', n);
+	b->n += n;
+}
+
+static void append_number(struct built *b, uint64_t value, unsigned width)
+{
+	uint8_t bytes[8];
+
+	h5_uint_to(bytes, value, width);
+	append(b, bytes, width);
+}
+
+/* A message; data NULL: any. */
+static void append_message(struct built *b, unsigned version, unsigned type, uint8_t flags, const void *data,
+			   size_t n)
+{
+	append_number(b, type, version == 1 ? 2 : 1);
+	append_number(b, n, 2);
+	append_number(b, flags, version == 1 ? 4 : 1);
+	append(b, data, n);
+}
+
+static void begin_header(struct built *b, unsigned version)
+{
+	*b = (struct built){0};
+	if (version == 1) {
+		append_number(b, 1, 2);
+		append_number(b, 0, 2 + 4 + 4 + 4); /* see end_header() */
+	} else {
+		append(b, "OHDR", 4);
+		append_number(b, 2, 1);
+		append_number(b, 2, 1); /* four bytes of the size */
+		append_number(b, 0, 4);
+	}
+}
+
+/* Commits the block, so that changes of it are not those of new space. Returns its address. */
+static uint64_t put_block(struct scratch *s, struct built *b)
+{
+	uint64_t address;
+
+	SUCCEEDS(h5_tx_allocate(s->file, H5_ALLOCATE_METADATA, b->n, &address));
+	SUCCEEDS(h5_tx_put(s->file, address, b->bytes, b->n));
+	SUCCEEDS(h5_tx_commit(s->file));
+	free(b->bytes);
+	return address;
+}
+
+static uint64_t put_header(struct scratch *s, struct built *b, unsigned messages)
+{
+	if (*b->bytes == 1) {
+		h5_uint_to(b->bytes + 2, messages, 2);
+		h5_uint_to(b->bytes + 4, 1, 4);
+		h5_uint_to(b->bytes + 8, b->n - PREFIX, 4);
+	} else {
+		h5_uint_to(b->bytes + 6, b->n - 10, 4);
+		append_number(b, 0, 4);
+		h5_header_seal(b->bytes, b->n);
+	}
+	return put_block(s, b);
+}
+
+static void begin_file(struct scratch *s)
+{
+	scratch_init(s, "header_edit_v2.h5");
+	scratch_open(s);
+}
+
+static int insert_comment(struct scratch *s, uint64_t address, size_t n)
+{
+	static const uint8_t body[1 << 15] = "c";
+	const struct h5_new_message m = {.type = H5_MSG_COMMENT, .body = body, .size = n};
+
+	return h5_header_insert(s->file, address, &m);
+}
+
+/* The header has so many messages, and the first is of that size. */
+static void check_header(struct scratch *s, uint64_t address, unsigned count, size_t size)
+{
+	struct h5_header h;
+
+	SUCCEEDS(h5_header_load(s->file, address, &h));
+	ck_assert_uint_eq(h.count, count);
+	ck_assert_uint_eq(h.messages->size, size);
+	h5_header_release(&h);
+}
+
+/* The call has failed like that. */
+static void refused(int rc, int code, const char *text)
+{
+	ck_assert_msg(rc == code && strstr(h5_error_last()->text, text), "%d: %s", rc, h5_error_last()->text);
+}
+
+/* Neither another message nor a continuation message has a place. */
+START_TEST(no_place_at_all)
+{
+	struct h5_message messages[4];
+	struct h5_header h;
+	struct scratch s;
+	struct built b;
+	uint64_t address;
+
+	begin_file(&s);
+	begin_header(&b, 2);
+	append_message(&b, 2, H5_MSG_COMMENT, 0, "abc", 4);
+	address = put_header(&s, &b, 1);
+	refused(insert_comment(&s, address, 8), -ENOTSUP, "its form does not allow the change");
+	check_header(&s, address, 1, 4);
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	for (unsigned i = 0; i < 4; i++)
+		messages[i] = *h.messages;
+	refused(h5_header_rewrite(s.file, address, messages, 4, H5_STAGE_OBJECT), -ENOTSUP,
+		"its form does not allow the change");
+	SUCCEEDS(h5_header_rewrite(s.file, address, messages, 1, H5_STAGE_OBJECT));
+	h5_header_release(&h);
+	check_header(&s, address, 1, 4);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Version 1 counts messages in two bytes. */
+START_TEST(too_many_messages)
+{
+	struct scratch s;
+	struct built b;
+	uint64_t address;
+
+	begin_file(&s);
+	for (unsigned less = 2; less < 4; less++) {
+		const unsigned count = UINT16_MAX - less;
+
+		begin_header(&b, 1);
+		append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 16);
+		for (unsigned i = 1; i < count; i++)
+			append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 0);
+		address = put_header(&s, &b, count);
+		/* One moves to a block, with free space, and another one leads there. */
+		if (less == 3)
+			SUCCEEDS(insert_comment(&s, address, 0));
+		else
+			refused(insert_comment(&s, address, 0), -ENOSPC, "too many messages");
+		check_header(&s, address, count + (less == 3), 16);
+	}
+	scratch_release(&s);
+}
+END_TEST
+
+START_TEST(too_many_bytes)
+{
+	enum { LARGE = 65528, HEADER_MAX = 1 << 24, BLOCK = 65528 + 8 };
+	struct scratch s;
+	struct built b;
+	uint64_t address;
+
+	begin_file(&s);
+	begin_header(&b, 1);
+	append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 24);
+	for (unsigned i = 0; i < HEADER_MAX / BLOCK - 1; i++)
+		append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, LARGE);
+	append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 60000);
+	address = put_header(&s, &b, HEADER_MAX / BLOCK + 1);
+	refused(insert_comment(&s, address, 8000), -E2BIG, "more than 16777216 bytes");
+	check_header(&s, address, HEADER_MAX / BLOCK + 1, 24);
+	SUCCEEDS(insert_comment(&s, address, 800));
+	scratch_release(&s);
+}
+END_TEST
+
+/* All that lies in the first chunk would move, but then a continuation message and free space cannot fill
+ * that. So the block that has it, and the one that leads to that, are given up. */
+START_TEST(a_move_of_all_is_given_up)
+{
+	static const uint8_t body[60000] = "new";
+	const struct h5_new_message new = {.type = H5_MSG_COMMENT, .body = body, .size = sizeof body};
+	uint64_t address, end, again;
+	struct h5_header h;
+	struct scratch s;
+	struct built b;
+
+	begin_file(&s);
+	begin_header(&b, 2);
+	for (unsigned i = 0; i < 3; i++)
+		append_message(&b, 2, H5_MSG_COMMENT, 0, NULL, sizeof body);
+	address = put_header(&s, &b, 3);
+	end = h5_file_end(s.file);
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	SUCCEEDS(h5_header_set(s.file, address, &h.messages[1], &new));
+	h5_header_release(&h);
+	check_header(&s, address, 3, sizeof body);
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	ck_assert_mem_eq(h.messages[1].data, body, sizeof body);
+	h5_header_release(&h);
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_METADATA, 3 * sizeof body, &again));
+	ck_assert_uint_lt(again, end + H5_CELL);
+	h5_tx_free(s.file, again, 3 * sizeof body);
+	scratch_release(&s);
+}
+END_TEST
+
+/* A message of a large continuation block grows, so that the block moves. Each allocation of that can fail.
+ */
+START_TEST(a_block_moves_without_memory)
+{
+	static const uint8_t body[3000] = "new";
+	const struct h5_new_message new = {.type = H5_MSG_COMMENT, .body = body, .size = sizeof body};
+	unsigned failed = 0;
+	bool fired = true;
+	struct h5_header h;
+	uint64_t block, address;
+	struct scratch s;
+	struct built b = {0};
+	size_t n;
+
+	begin_file(&s);
+	append(&b, "OCHK", 4);
+	for (unsigned i = 0; i < 3; i++)
+		append_message(&b, 2, H5_MSG_COMMENT, 0, NULL, 2000);
+	append_number(&b, 0, 4);
+	h5_header_seal(b.bytes, n = b.n);
+	block = put_block(&s, &b);
+	begin_header(&b, 2);
+	append_number(&b, H5_MSG_CONTINUATION, 1);
+	append_number(&b, 16, 2);
+	append_number(&b, 0, 1);
+	append_number(&b, block, 8);
+	append_number(&b, n, 8);
+	address = put_header(&s, &b, 1);
+	for (unsigned long k = 1; fired; k++) {
+		int rc;
+
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		ck_assert_uint_eq(h.count, 3);
+		h5_unit_begin(s.file);
+		fault_alloc_arm(k);
+		fault_alloc_count(true);
+		rc = h5_header_set(s.file, address, &h.messages[1], &new);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		h5_header_release(&h);
+		ck_assert_msg(!rc || (fired && rc == -ENOMEM), "%lu: %d", k, rc);
+		ck_assert_int_eq(h5_unit_end(s.file, rc ? rc : -ECANCELED), rc ? rc : -ECANCELED);
+		failed += rc != 0;
+	}
+	ck_assert_uint_gt(failed, 5);
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	SUCCEEDS(h5_header_set(s.file, address, &h.messages[1], &new));
+	h5_header_release(&h);
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	ck_assert_uint_eq(h.count, 3);
+	ck_assert_uint_eq(h.messages[1].size, sizeof body);
+	h5_header_release(&h);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Many small messages need no block of their own. */
+START_TEST(many_small_messages)
+{
+	enum { COUNT = 600 };
+	const struct h5_new_header how = {.room = 0};
+	struct h5_new_message messages[COUNT];
+	struct h5_header h;
+	struct scratch s;
+	uint64_t address;
+
+	begin_file(&s);
+	for (unsigned i = 0; i < COUNT; i++)
+		messages[i] = (struct h5_new_message){
+			.type = H5_MSG_COMMENT, .body = "comment", .size = 8 + i % 2 * 8};
+	SUCCEEDS(h5_header_create(s.file, messages, COUNT, &how, &address));
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	ck_assert_uint_eq(h.count, COUNT);
+	ck_assert_uint_eq(h.chunk_count, 1);
+	h5_header_release(&h);
+	scratch_release(&s);
+}
+END_TEST
+
+static int keep(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	(void)body;
+	(void)n;
+	return 0;
+}
+
+/* Several messages change together, or none; a message of an unknown type is marked, if it asks for that. */
+START_TEST(several_together)
+{
+	enum { UNKNOWN = 0x30 };
+	const struct h5_header_update updates[] = {{H5_MSG_COMMENT, keep, NULL}, {H5_MSG_MTIME, keep, NULL}},
+				      missing[] = {{H5_MSG_COMMENT, keep, NULL}, {H5_MSG_LAYOUT, keep, NULL}},
+				      shared[] = {{H5_MSG_COMMENT, keep, NULL},
+						  {H5_MSG_DATATYPE, keep, NULL}};
+	struct h5_header h;
+	struct scratch s;
+	struct built b;
+	uint64_t address;
+
+	begin_file(&s);
+	begin_header(&b, 2);
+	append_message(&b, 2, H5_MSG_COMMENT, 0, NULL, 40);
+	append_message(&b, 2, H5_MSG_MTIME, 0, NULL, 8);
+	append_message(&b, 2, H5_MSG_DATATYPE, H5_MSG_FLAG_SHARED, NULL, 10);
+	append_message(&b, 2, UNKNOWN, H5_MSG_FLAG_MARK_UNKNOWN, NULL, 12);
+	append_message(&b, 2, UNKNOWN, 0, NULL, 12);
+	address = put_header(&s, &b, 5);
+	refused(h5_header_update_together(s.file, address, missing, 2, H5_STAGE_OBJECT), -ENOTSUP,
+		"message type 0x8 is not there");
+	refused(h5_header_update_together(s.file, address, shared, 2, H5_STAGE_OBJECT), -ENOTSUP,
+		"message type 0x3 is shared");
+	SUCCEEDS(h5_header_update_together(s.file, address, updates, 2, H5_STAGE_OBJECT));
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	ck_assert_uint_eq(h.count, 5);
+	ck_assert_uint_eq(h.messages[3].flags, H5_MSG_FLAG_MARK_UNKNOWN | H5_MSG_FLAG_WAS_UNKNOWN);
+	ck_assert_uint_eq(h.messages[4].flags, 0);
+	h5_header_release(&h);
+	scratch_release(&s);
+}
+END_TEST
+
+/* A block that cannot be laid. */
+START_TEST(blocks_that_cannot_be)
+{
+	static const uint8_t body[65536] = {0};
+	const struct h5_object_header prefix = {.version = 2};
+	struct h5_message message = {.type = H5_MSG_COMMENT, .size = sizeof body, .data = body};
+	struct h5_continuation block;
+	struct scratch s;
+	unsigned laid;
+
+	begin_file(&s);
+	refused(h5_header_put_block(s.file, &prefix, &message, 1, 0, &block, &laid), -E2BIG,
+		"no continuation block for 65548 bytes");
+	message.size--;
+	SUCCEEDS(h5_header_put_block(s.file, &prefix, &message, 1, 0, &block, &laid));
+	ck_assert_uint_eq(laid, 1);
+	scratch_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
-		{a_move_is_given_up, 1})
+		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
+		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
+		{several_together, 1}, {blocks_that_cannot_be, 1})
