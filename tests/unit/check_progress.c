@@ -1,12 +1,16 @@
-/* The line on the terminal: bytes, rate, time left. tests/offline/offline_progress.py runs whole commands. */
+/* The line on the terminal: bytes, rate, time left; and signals that stop the work.
+ * tests/offline/offline_progress.py runs whole commands. */
 #include "offline/progress.h"
+#include "offline/stop.h"
 
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20, COLUMNS = 120, SECOND = 1000000000, BEGIN = 5000 };
@@ -205,4 +209,60 @@ START_TEST(how_often)
 }
 END_TEST
 
-UNIT_MAIN("progress", rate_and_time_left, what_is_not_known, numbers_of_bytes, widths, how_often)
+/* ---- signals ---- */
+
+/* Runs in a process of its own; returns how that ends. */
+static int status_of(void (*run)(int number), int number)
+{
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		run(number);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void hear_and_obey(int number)
+{
+	h5_stop_hear();
+	h5_stop_obey();
+	if (h5_stop_signal())
+		_exit(1);
+	raise(number);
+	if (h5_stop_signal() != number)
+		_exit(2);
+	h5_stop_obey();
+}
+
+/* A process whose parent wants it to go on, as nohup does. */
+static void ignore(int number)
+{
+	signal(number, SIG_IGN);
+	h5_stop_hear();
+	raise(number);
+	if (h5_stop_signal())
+		_exit(1);
+	h5_stop_obey();
+}
+
+/* What is under way comes to an end first; then the process ends as if it had not heard the signal. */
+START_TEST(signals_that_stop_it)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		int status = status_of(hear_and_obey, numbers[i]);
+
+		ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == numbers[i], "%d: %#x", numbers[i],
+			      (unsigned)status);
+		ck_assert_int_eq(status_of(ignore, numbers[i]), 0);
+	}
+}
+END_TEST
+
+UNIT_MAIN("progress", rate_and_time_left, what_is_not_known, numbers_of_bytes, widths, how_often,
+	  signals_that_stop_it)
