@@ -104,6 +104,33 @@ START_TEST(no_descriptor_is_left)
 }
 END_TEST
 
+/* A directory that was made, but cannot be opened, is not gone into. */
+START_TEST(no_descriptor_for_a_directory)
+{
+	struct rlimit before, limit;
+	struct copy copy;
+	int next;
+
+	begin(&copy);
+	SUCCEEDS(h5_target_enter(&copy.target, "a"));
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	next = dup(copy.target.top);
+	close(next);
+	limit = before;
+	limit.rlim_cur = (rlim_t)next;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(h5_target_enter(&copy.target, "b"), -EMFILE);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert_str_eq(h5_error_last()->text, "cannot be opened: Too many open files");
+	SUCCEEDS(write_file(&copy, "file", "text"));
+	check_names(&copy, "a", "b file");
+	SUCCEEDS(h5_target_leave(&copy.target));
+	SUCCEEDS(write_file(&copy, "other", "text"));
+	check_names(&copy, ".", "a other");
+	end(&copy);
+}
+END_TEST
+
 START_TEST(files_have_contents_and_status)
 {
 	struct h5_target_file file;
@@ -216,6 +243,6 @@ START_TEST(directories_that_move)
 }
 END_TEST
 
-UNIT_MAIN("target", only_an_empty_directory, no_descriptor_is_left, files_have_contents_and_status,
-	  names_that_are_taken, names_of_files_that_are_written, files_that_cannot_be_written,
-	  directories_that_move)
+UNIT_MAIN("target", only_an_empty_directory, no_descriptor_is_left, no_descriptor_for_a_directory,
+	  files_have_contents_and_status, names_that_are_taken, names_of_files_that_are_written,
+	  files_that_cannot_be_written, directories_that_move)
