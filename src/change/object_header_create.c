@@ -4,6 +4,7 @@
 #include "change/object_header_layout.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* A header that is being made. */
@@ -106,18 +107,18 @@ static int put_first(struct creation *creation, size_t room, uint64_t *address)
 	uint8_t *bytes = calloc(1, n);
 	struct h5_writer w = h5_writer_init(bytes, n, 8, 8);
 	unsigned laid;
-	int rc = 0;
+	bool fits;
+	int rc;
 
 	if (!bytes)
 		return h5_fail(-ENOMEM, H5_UNDEF, "object header: out of memory");
 	h5_object_header_encode(&w, &creation->prefix);
-	if (!h5_header_lay(&creation->prefix, w.p, messages, creation->messages, creation->count, &laid))
-		rc = h5_fail(-E2BIG, H5_UNDEF, "object header: no place for %zu messages", creation->count);
+	fits = h5_header_lay(&creation->prefix, w.p, messages, creation->messages, creation->count, &laid);
+	assert(fits); /* none is too large, and the room is enough for a NIL message, and not for two */
+	(void)fits;
+	h5_header_seal(bytes, n);
 	*address = H5_UNDEF;
-	if (!rc) {
-		h5_header_seal(bytes, n);
-		rc = h5_tx_shadow(creation->file, address, bytes, n);
-	}
+	rc = h5_tx_shadow(creation->file, address, bytes, n);
 	free(bytes);
 	return rc;
 }

@@ -54,10 +54,8 @@ static void lay_message(struct h5_writer *w, const struct h5_object_header *pref
 
 	padded.size = (uint32_t)(n - h5_message_prefix_size(prefix));
 	h5_message_begin(w, prefix, &padded);
-	if (message->data)
-		h5_write_bytes(w, message->data, message->size);
-	else
-		h5_write_fill(w, 0, message->size);
+	assert(message->data);
+	h5_write_bytes(w, message->data, message->size);
 	h5_write_fill(w, 0, padded.size - message->size);
 }
 
