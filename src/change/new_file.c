@@ -7,6 +7,7 @@
 #include "format/named_message.h"
 #include "format/superblock.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ enum {
 
 /* Version 1 B-trees are the index of chunks that change their number, as readers know it that know no
  * version 3 of the superblock. */
-static int encode_extension(struct h5_writer *w)
+static void encode_extension(struct h5_writer *w)
 {
 	const struct h5_btree1_k k = {
 		.chunk = CHUNK_K, .group_internal = GROUP_INTERNAL_K, .group_leaf = GROUP_LEAF_K};
@@ -38,19 +39,20 @@ static int encode_extension(struct h5_writer *w)
 	const struct h5_message message = {.type = H5_MSG_BTREE_K, .data = body, .size = sizeof body};
 	uint8_t *begin = w->p;
 	unsigned laid;
+	bool fits;
 
 	h5_btree1_k_encode(&to_body, &k);
 	prefix.chunk_size = h5_message_space(&prefix, &message);
 	h5_object_header_encode(w, &prefix);
-	if (!h5_header_lay(&prefix, w->p, (size_t)prefix.chunk_size, &message, 1, &laid))
-		return h5_fail(-EOVERFLOW, H5_UNDEF, "a new file: no room for its extension");
+	fits = h5_header_lay(&prefix, w->p, (size_t)prefix.chunk_size, &message, 1, &laid);
+	assert(fits);
+	(void)fits;
 	h5_header_seal(begin, (size_t)(w->p - begin) + (size_t)prefix.chunk_size + H5_OBJECT_HEADER_CHECKSUM);
 	w->p = begin + EXTENSION_SIZE;
-	return 0;
 }
 
 /* The root group takes all that is left; the room in it is for links. */
-static int encode_root(struct h5_writer *w, uint32_t time)
+static void encode_root(struct h5_writer *w, uint32_t time)
 {
 	const struct h5_named_info info = {
 		.tracks_order = true, .heap = H5_UNDEF, .name_index = H5_UNDEF, .order_index = H5_UNDEF};
@@ -63,6 +65,7 @@ static int encode_root(struct h5_writer *w, uint32_t time)
 	const uint8_t *begin = w->p;
 	size_t n = (size_t)(w->end - w->p), head;
 	unsigned laid;
+	bool fits;
 
 	h5_link_info_encode(&to_links, &info);
 	h5_group_info_encode(&to_group, &(struct h5_group_info){0});
@@ -75,13 +78,13 @@ static int encode_root(struct h5_writer *w, uint32_t time)
 	prefix.chunk_size -= head;
 	w->p -= head;
 	h5_object_header_encode(w, &prefix);
-	if (!h5_header_lay(&prefix, w->p, (size_t)prefix.chunk_size, messages, 2, &laid))
-		return h5_fail(-EOVERFLOW, H5_UNDEF, "a new file: no room for its root group");
+	fits = h5_header_lay(&prefix, w->p, (size_t)prefix.chunk_size, messages, 2, &laid);
+	assert(fits);
+	(void)fits;
 	h5_header_seal(w->p - head, n);
-	return 0;
 }
 
-static int encode_file(uint8_t bytes[FILE_SIZE], uint8_t superblock, uint32_t time)
+static void encode_file(uint8_t bytes[FILE_SIZE], uint8_t superblock, uint32_t time)
 {
 	struct h5_writer w = h5_writer_init(bytes, FILE_SIZE, 8, 8);
 	const bool extended = superblock < 3;
@@ -91,14 +94,13 @@ static int encode_file(uint8_t bytes[FILE_SIZE], uint8_t superblock, uint32_t ti
 					 .extension = extended ? H5_SUPERBLOCK_NEW : H5_UNDEF,
 					 .end = FILE_SIZE,
 					 .root = H5_SUPERBLOCK_NEW + (extended ? EXTENSION_SIZE : 0)};
-	int rc;
 
 	memset(bytes, 0, FILE_SIZE);
 	h5_superblock_encode(&w, &sb);
-	rc = h5_writer_check(&w, "a new file");
-	if (!rc && extended)
-		rc = encode_extension(&w);
-	return rc ? rc : encode_root(&w, time);
+	assert(!w.err);
+	if (extended)
+		encode_extension(&w);
+	encode_root(&w, time);
 }
 
 /* ---- its place ---- */
@@ -173,12 +175,12 @@ int h5_new_file_make(const char *path, uint8_t superblock, uint32_t time)
 {
 	uint8_t bytes[FILE_SIZE];
 	char *name = NULL;
-	int fd = -1, rc = encode_file(bytes, superblock, time);
+	int fd = -1, rc;
 
-	if (!rc && !faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+	if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
 		return -EEXIST;
-	if (!rc)
-		rc = open_beside(path, &name, &fd);
+	encode_file(bytes, superblock, time);
+	rc = open_beside(path, &name, &fd);
 	if (rc)
 		return rc;
 	if (write_all(fd, bytes, sizeof bytes))
