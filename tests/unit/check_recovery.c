@@ -537,6 +537,70 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* Each allocation, or each read of the file and its journal, fails once, whatever the journal is: then
+ * nothing has changed, and the next attempt comes to what it is. */
+static void fail_one_by_one(int kind, bool reads, bool write)
+{
+	static const enum h5_recovery what[] = {H5_RECOVERY_REPLAYED, H5_RECOVERY_STALE, H5_RECOVERY_STALE};
+	static uint8_t file[SCENE_SIZE], now[SCENE_SIZE], journal[1 << 16];
+	struct h5_recovered recovered;
+	unsigned failed = 0;
+	bool fired = true;
+	size_t used;
+
+	scene_usual_record();
+	memcpy(file, scene.before, SCENE_SIZE);
+	if (kind == 2) {
+		forge(56, 7); /* more patches than there are */
+	} else {
+		file[8800] ^= kind ? 0x55 : 0;
+		scene_write_journal(false);
+		scene_crash();
+	}
+	used = scene_get(SCENE_JOURNAL, journal, sizeof journal);
+	for (unsigned long n = 1; fired; n++) {
+		struct fault_io fault = {.reads = true, .fail = reads ? n : 0, .error = -EIO};
+		struct h5_io *io, *overlay;
+		int rc;
+
+		scene_put("a.h5", file, SCENE_SIZE);
+		scene_put(SCENE_JOURNAL, journal, used);
+		scene.place.wrap = reads ? fault_io_wrap : NULL;
+		scene.place.wrap_arg = &fault;
+		io = scene_open(write);
+		if (reads)
+			io = fault_io_wrap(&fault, io);
+		fault_alloc_arm(reads ? 0 : n);
+		fault_alloc_count(true);
+		rc = h5_journal_recover(&scene.place, io, write, &overlay, &recovered);
+		fault_alloc_count(false);
+		fired = reads ? fault.calls >= n : fault_alloc_disarm();
+		scene.place.wrap = NULL;
+		h5_io_close(overlay ? overlay : io);
+		ck_assert_msg(rc ? fired && rc == (reads ? -EIO : -ENOMEM) : recovered.what == what[kind],
+			      "%d, %lu: %d, %d", kind, n, rc, (int)recovered.what);
+		failed += rc != 0;
+		if (rc) {
+			ck_assert_ptr_null(recovered.objects);
+			ck_assert(scene_exists(SCENE_JOURNAL));
+			ck_assert_uint_eq(scene_get("a.h5", now, sizeof now), SCENE_SIZE);
+			ck_assert_mem_eq(now, file, SCENE_SIZE);
+		}
+		h5_recovered_release(&recovered);
+	}
+	ck_assert_uint_ge(failed, 2);
+}
+
+START_TEST(looking_fails)
+{
+	for (int i = 0; i < 3 * 2 * 2; i++) {
+		fail_one_by_one(i / 4, i % 2, i / 2 % 2);
+		scene_teardown();
+		scene_setup();
+	}
+}
+END_TEST
+
 /* A commit without its journal would be one that a crash can cut in half. */
 START_TEST(memory_is_short_for_the_journal)
 {
@@ -565,5 +629,5 @@ END_TEST
 
 SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
 	   replayed_from_every_state, progress, overlay_reads, foreign_writes, cut_file, forged_records,
-	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short,
+	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short, looking_fails,
 	   memory_is_short_for_the_journal)
