@@ -551,7 +551,7 @@ static void fail_one_by_one(int kind, bool reads, bool write)
 	scene_usual_record();
 	memcpy(file, scene.before, SCENE_SIZE);
 	if (kind == 2) {
-		forge(56, 7); /* more patches than there are */
+		forge(56, 0x20000000); /* more patches than there can be */
 	} else {
 		file[8800] ^= kind ? 0x55 : 0;
 		scene_write_journal(false);
@@ -579,6 +579,7 @@ static void fail_one_by_one(int kind, bool reads, bool write)
 		h5_io_close(overlay ? overlay : io);
 		ck_assert_msg(rc ? fired && rc == (reads ? -EIO : -ENOMEM) : recovered.what == what[kind],
 			      "%d, %lu: %d, %d", kind, n, rc, (int)recovered.what);
+		ck_assert(!reads || !rc == !fired);
 		failed += rc != 0;
 		if (rc) {
 			ck_assert_ptr_null(recovered.objects);
