@@ -590,6 +590,7 @@ static unsigned journals_before(const char *name, unsigned most)
 	DIR *dir = fdopendir(openat(scene.dirfd, ".", O_RDONLY | O_CLOEXEC));
 	const struct dirent *entry;
 	unsigned before = 0;
+
 	ck_assert_ptr_nonnull(dir);
 	while ((entry = readdir(dir)) && strcmp(entry->d_name, name) != 0) {
 		if (strncmp(entry->d_name, "other", 5) != 0)
@@ -601,18 +602,22 @@ static unsigned journals_before(const char *name, unsigned most)
 	}
 	closedir(dir);
 	return before;
-} /* Who opens the file looks at 1000 journals: its own, and those that are listed before its name. */
+}
+
+/* Who opens the file looks at 1000 journals: its own, and those that are listed before its name. */
 START_TEST(more_journals_than_are_opened)
 {
 	char name[64] = "a.h5", other[64];
 	struct statx st;
+
 	if (!ask(&st))
 		return;
 	scene.place.file = identify(name);
 	for (unsigned i = 0; i < 2000; i++) {
 		snprintf(other, sizeof other, "other%u.h5fs-journal", i);
 		scene_put(other, "", 0);
-	} /* Some file systems list names by their hashes. */
+	}
+	/* Some file systems list names by their hashes. */
 	for (unsigned i = 0; journals_before(name, UINT_MAX) < 999; i++) {
 		ck_assert_uint_lt(i, 100);
 		snprintf(other, sizeof other, "%u.h5", i);
@@ -624,11 +629,9 @@ START_TEST(more_journals_than_are_opened)
 	ck_assert_uint_eq(journals_before(name, 998), 998);
 	ck_assert(h5_journal_is_found_by_all(&scene.place, 1));
 }
-END_TEST SCENE_MAIN("journal names", making_one_fails, memory_is_short, calls_have_their_order,
-		    removing_one_fails, opening_one_fails, links_tell_where, rights_of_a_new_one,
-		    found_by_what_it_says, looking_fails, adopting_one, links_of_old_names,
-		    files_are_recognised, names_of_the_file, more_journals_than_are_opened),
-	SCENE_MAIN("journal names", a_home_without_memory, making_one_fails, memory_is_short,
-		   calls_have_their_order, removing_one_fails, opening_one_fails, links_tell_where,
-		   rights_of_a_new_one, found_by_what_it_says, looking_fails, adopting_one,
-		   links_of_old_names, files_are_recognised, names_of_the_file)
+END_TEST
+
+SCENE_MAIN("journal names", a_home_without_memory, making_one_fails, memory_is_short, calls_have_their_order,
+	   removing_one_fails, opening_one_fails, links_tell_where, rights_of_a_new_one,
+	   found_by_what_it_says, looking_fails, adopting_one, links_of_old_names, files_are_recognised,
+	   names_of_the_file, more_journals_than_are_opened)
