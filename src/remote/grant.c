@@ -131,7 +131,8 @@ static int take_texts(const struct texts *texts, struct h5_grant *grant)
 	return rc;
 }
 
-/* Both actions have the same Credentials within two elements of their own names. False: one stands twice, or texts->rc. */
+/* Both actions have the same Credentials within two elements of their own names. False: one stands twice, or
+ * texts->rc. */
 static bool take_sts(void *arg, const struct h5_xml_leaf *leaf)
 {
 	static const char *const actions[] = {"AssumeRole", "AssumeRoleWithWebIdentity"};
