@@ -3,6 +3,7 @@
 #include "base/pool.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -35,9 +36,13 @@ START_TEST(every_part_runs_once)
 	struct work w = {0};
 
 	ck_assert_int_eq(h5_pool_open((unsigned)_i, &w.pool), 0);
+	h5_fail(-EIO, 77, "an error before");
 	ck_assert_int_eq(h5_pool_run(w.pool, count_part, &w, 0), 0);
 	ck_assert_int_eq(h5_pool_run(w.pool, count_part, &w, PARTS), 0);
 	expect_once(&w, PARTS);
+	/* What succeeds leaves the error of what came before. */
+	ck_assert_int_eq(h5_error_last()->code, -EIO);
+	ck_assert_str_eq(h5_error_last()->text, "an error before");
 	h5_pool_close(w.pool);
 }
 END_TEST
