@@ -270,20 +270,23 @@ static void begin(struct h5_credentials *c, uint64_t now)
 
 /* ---- answers ---- */
 
-/* The first line of an answer, if it may stand in a header line or a path; the caller frees it. NULL: it may
- * not, or no memory. */
-static char *take_line(const struct h5_credentials *c)
+/* The first line of an answer; the caller frees it. -EINVAL: it may not stand in a header line or a path;
+ * -ENOMEM. */
+static int take_line(const struct h5_credentials *c, char **out)
 {
 	const char *end = memchr(c->said, '\n', c->size);
-	char *line = strndup(c->said, end ? (size_t)(end - c->said) : c->size), *encoded = NULL;
+	char *line = strndup(c->said, end ? (size_t)(end - c->said) : c->size);
+	int rc = !line ? -ENOMEM : h5_grant_is_text(line) ? 0 : -EINVAL;
 
-	if (line && h5_grant_is_text(line))
-		encoded = c->step == H5_STEP_NAME ? h5_url_encode_value(line) : strdup(line);
+	if (!rc)
+		*out = c->step == H5_STEP_NAME ? h5_url_encode_value(line) : strdup(line);
+	if (!rc && !*out)
+		rc = -ENOMEM;
 	h5_text_forget(&line);
-	return encoded;
+	return rc;
 }
 
-/* -EINVAL: it makes no sense. */
+/* -EINVAL: it makes no sense; -ENOMEM. */
 static int take_grant(struct h5_credentials *c, uint64_t now)
 {
 	bool sts = c->step == H5_STEP_TOKEN || c->step == H5_STEP_ROLE;
@@ -305,13 +308,13 @@ static int take_grant(struct h5_credentials *c, uint64_t now)
 static int take_answer(struct h5_credentials *c, uint64_t now)
 {
 	bool first = c->step == H5_STEP_SESSION;
-	char **line = first ? &c->session : &c->name;
+	int rc;
 
 	if (!first && c->step != H5_STEP_NAME)
 		return take_grant(c, now);
-	*line = take_line(c);
-	if (!*line)
-		return -EINVAL;
+	rc = take_line(c, first ? &c->session : &c->name);
+	if (rc)
+		return rc;
 	go_on(c, first ? H5_STEP_NAME : H5_STEP_KEYS, now);
 	return 0;
 }
@@ -324,8 +327,8 @@ static const char *server_of(const struct h5_credentials *c)
 						     : "the metadata service";
 }
 
-/* Tries again, or gives up. */
-static void repeat(struct h5_credentials *c, CURLcode result, long status, uint64_t now)
+/* Tries again, or gives up. `taken`: what became of an answer. */
+static void repeat(struct h5_credentials *c, CURLcode result, long status, int taken, uint64_t now)
 {
 	struct h5_store_error error;
 	char text[H5_REMOTE_TEXT];
@@ -347,20 +350,24 @@ static void repeat(struct h5_credentials *c, CURLcode result, long status, uint6
 			 *error.code ? ": " : "", error.code);
 	else
 		snprintf(text, sizeof text, "%s gives no credentials: %s", server_of(c),
-			 status ? "its answer makes no sense" : curl_easy_strerror(result));
-	fail(c, status / 100 == 4 ? -EACCES : -EIO, text, now);
+			 taken == -ENOMEM ? "no memory for its answer"
+			 : status	  ? "its answer makes no sense"
+					  : curl_easy_strerror(result));
+	fail(c, status / 100 == 4 ? -EACCES : taken == -ENOMEM ? taken : -EIO, text, now);
 }
 
 bool h5_credentials_end(struct h5_credentials *c, CURL *easy, CURLcode result, uint64_t now)
 {
 	long status = 0;
+	int taken;
 
 	if (!c->easy || easy != c->easy)
 		return false;
 	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	c->state = H5_CREDENTIALS_IDLE;
-	if (result || status != 200 || take_answer(c, now))
-		repeat(c, result, result ? 0 : status, now);
+	taken = result || status != 200 ? 0 : take_answer(c, now);
+	if (result || status != 200 || taken)
+		repeat(c, result, result ? 0 : status, taken, now);
 	return true;
 }
 
