@@ -326,7 +326,7 @@ tests_unit_check_virtual_SOURCES = tests/unit/check_virtual.c $(fault_alloc)
 tests_unit_check_virtual_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 fault_system = tests/lib/fault_system.c tests/lib/fault_system.h
 fault_system_flags = -Wl,--wrap=close,--wrap=fchmod,--wrap=fchown,--wrap=fcntl64,--wrap=fstat64,--wrap=fstatat64,--wrap=fsync,--wrap=getrandom,--wrap=link \
-	-Wl,--wrap=open64,--wrap=openat64,--wrap=readlinkat,--wrap=renameat,--wrap=renameat2,--wrap=statx,--wrap=symlinkat,--wrap=unlink \
+	-Wl,--wrap=open64,--wrap=openat64,--wrap=readdir64,--wrap=readlinkat,--wrap=renameat,--wrap=renameat2,--wrap=statx,--wrap=symlinkat,--wrap=unlink \
 	-Wl,--wrap=unlinkat,--wrap=write
 tests_unit_check_new_file_SOURCES = tests/unit/check_new_file.c $(fault_system) $(fault_alloc) $(scratch)
 tests_unit_check_new_file_LDFLAGS = $(AM_LDFLAGS) $(fault_system_flags) $(fault_alloc_flags)

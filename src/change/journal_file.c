@@ -258,10 +258,17 @@ static bool is_journal(const char *name)
 	return n > suffix && !strcmp(name + n - suffix, H5_JOURNAL_SUFFIX);
 }
 
-/* True: memory or descriptors ran out, so the journal may be what could not be read. */
+/* True: memory or descriptors ran out, so the journal may be what could not be read. What is damaged, or
+ * another user's, is never taken for it: then it would keep all files of the folder closed. */
 static bool is_short(int rc)
 {
 	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE;
+}
+
+static int fail_to_list(int rc)
+{
+	return is_short(rc) ? h5_fail(rc, H5_UNDEF, "journal: listing its folder: %s", strerror(-rc))
+			    : -ENOENT;
 }
 
 static int search(const struct h5_journal_place *place, DIR *dir, char *name, size_t size)
@@ -270,9 +277,13 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 	const struct dirent *entry;
 	int rc;
 
-	while (names++ < NAMES_MAX && opened < OPENED_MAX && (entry = readdir(dir))) {
+	while (names++ < NAMES_MAX && opened < OPENED_MAX) {
 		struct h5_journal_header header;
 
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry)
+			return fail_to_list(-errno);
 		if (!is_journal(entry->d_name) || strlen(entry->d_name) >= size)
 			continue;
 		opened++;
@@ -281,9 +292,9 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 			strcpy(name, entry->d_name);
 			return 0;
 		}
-		/* Journals of other files, and files that are no journals, are passed over. */
 		if (is_short(rc))
 			return h5_fail(rc, H5_UNDEF, "journal: reading %s: %s", entry->d_name, strerror(-rc));
+		/* Journals of other files, and files that are no journals, are passed over. */
 	}
 	return -ENOENT;
 }
@@ -308,12 +319,11 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 	DIR *dir;
 	int rc;
 
-	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
+	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW))
 		return -ENOENT; /* something has the right name, so no other name is looked for */
-	rc = list(place, &dir);
+	rc = errno == ENOENT ? list(place, &dir) : -errno;
 	if (rc)
-		return is_short(rc) ? h5_fail(rc, H5_UNDEF, "journal: listing its folder: %s", strerror(-rc))
-				    : -ENOENT;
+		return fail_to_list(rc);
 	rc = search(place, dir, name, size);
 	closedir(dir);
 	return rc;

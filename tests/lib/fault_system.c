@@ -1,5 +1,6 @@
 #include "fault_system.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -82,6 +83,13 @@ WRAP(int, fstat64, (int fd, struct stat *st), (fd, st))
 WRAP(int, fstatat64, (int dirfd, const char *path, struct stat *st, int flags), (dirfd, path, st, flags))
 WRAP(ssize_t, readlinkat, (int dirfd, const char *path, char *target, size_t n), (dirfd, path, target, n))
 WRAP(ssize_t, getrandom, (void *buf, size_t n, unsigned flags), (buf, n, flags))
+
+struct dirent *__real_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir)
+{
+	return fails("readdir64") ? NULL : __real_readdir64(dir);
+}
 
 int __real_close(int fd);
 int __wrap_close(int fd);

@@ -383,7 +383,10 @@ START_TEST(looking_fails)
 		     {{"openat64", 1, EMFILE}, -EMFILE},
 		     {{"openat64", 1, ENFILE}, -ENFILE},
 		     {{"openat64", 2, EMFILE}, -EMFILE},
-		     {{"openat64", 2, ENFILE}, -ENFILE}};
+		     {{"openat64", 2, ENFILE}, -ENFILE},
+		     {{"fstatat64", 1, ENOMEM}, -ENOMEM},
+		     {{"readdir64", 1, ENOMEM}, -ENOMEM},
+		     {{"readdir64", 1, EIO}, -ENOENT}};
 	unsigned descriptors = count_descriptors();
 	char name[NAME_MAX + 1];
 	unsigned long n = 1;
