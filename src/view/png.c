@@ -134,7 +134,7 @@ static void scale(const struct picture *p, const struct h5_range *range, const d
 		uint16_t sample;
 
 		if (v > range->low)
-			part = v < range->high ? (v / 2 - low) / span : 1;
+			part = v < range->high && span > 0 ? (v / 2 - low) / span : 1;
 		sample = p->has_gaps && isnan(v) ? 0 : (uint16_t)(least + part * (most - least) + 0.5);
 		if (p->depth == 1) {
 			out[i] = (uint8_t)sample;

@@ -411,6 +411,9 @@ START_TEST(pictures_without_tones)
 		      (const uint8_t[]){0, 0, 1, 0xff, 0xff, 0, 1, 0, 0, 0, 1});
 	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), (const double[]){5e-324, 0, 5e-324}, 3, 3,
 		      (const uint8_t[]){0, 0xff, 0xff, 0, 1, 0xff, 0xff});
+	/* Halves of these are all the same. */
+	check_samples(h5_datatype_make_float(8, H5_ORDER_LE), (const double[]){1.5e-323, 2e-323, 2.5e-323}, 3,
+		      3, (const uint8_t[]){0, 0, 1, 0xff, 0xff, 0xff, 0xff});
 }
 END_TEST
 
