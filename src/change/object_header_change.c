@@ -553,8 +553,10 @@ static int move_chunk(struct h5_header_change *change, const struct row *row, bo
 	if (rc)
 		return rc;
 	rc = switch_link(change, chunk, first_of(&moved), any);
-	assert(rc); /* it is a cell if it must be, see above */
-	h5_tx_free(change->file, chunk->address, chunk->size);
+	if (rc)
+		h5_tx_free(change->file, chunk->address, chunk->size);
+	else
+		take_back(change, &moved);
 	return rc;
 }
 

@@ -404,7 +404,8 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 		goto out;
 	leaf = &change.levels[0].node[0]->node;
 	i = search(leaf, entry.offsets, index->layout.rank, &exact);
-	assert(exact || !absent);
+	if (!exact && absent)
+		goto out; /* another program has removed it since it was looked up */
 	if (!exact)
 		rc = insert(&change, &entry, i == leaf->count ? 0 : i + 1);
 	else if (absent)
