@@ -114,7 +114,7 @@ static int put_first(struct creation *creation, size_t room, uint64_t *address)
 		return h5_fail(-ENOMEM, H5_UNDEF, "object header: out of memory");
 	h5_object_header_encode(&w, &creation->prefix);
 	fits = h5_header_lay(&creation->prefix, w.p, messages, creation->messages, creation->count, &laid);
-	assert(fits); /* none is too large, and the room is enough for a NIL message, and not for two */
+	assert(fits); /* none is too large, and the room takes one NIL message, or none */
 	(void)fits;
 	h5_header_seal(bytes, n);
 	*address = H5_UNDEF;

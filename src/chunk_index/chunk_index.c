@@ -265,7 +265,7 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 
 	if (!h5_chunk_index_number_of(index, scaled, &number) || !h5_chunk_cursor_covers(cursor, &number, 1))
 		return;
-	/* There is a chunk of that number, so no step is 0. */
+	/* Since it has a number, there are chunks along each dimension, and no step is 0. */
 	end = absent_until(index, cursor, number);
 	if (index->slowest && cursor->high[0] == UINT64_MAX &&
 	    number - scaled[index->slowest] * index->step[index->slowest] >= cursor->low[0]) {
@@ -274,7 +274,7 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 		return;
 	}
 	if (index->slowest) { /* chunks with consecutive numbers are not neighbours in row-major order */
-		/* It is at most `end`. */
+		/* It is at most `end`, so nothing overflows. */
 		next[rank - 1] = scaled[rank - 1] + (end - number - 1) / index->step[rank - 1] + 1;
 		return;
 	}

@@ -268,7 +268,8 @@ static int pack_block(struct bitshuffle *b, const uint8_t *data, size_t n, struc
 		return 0;
 	}
 	shuffle(b, data, n, b->bits.data);
-	/* A block before this one has left more of the room that it had asked for. */
+	/* The caller has seen to it for the first block; each has left more of the room that it had asked
+	 * for. */
 	assert(out->capacity - out->size >= 4);
 	begin = out->size += 4;
 	rc = b->pack(b->bits.data, n * b->element_size, b->level, out);

@@ -96,7 +96,8 @@ static int pack_block(const uint8_t *data, size_t n, struct h5_filter_buf *out)
 	size_t begin;
 	int rc;
 
-	/* A block before this one has left more of the room that it had asked for. */
+	/* The caller has seen to it for the first block; each has left more of the room that it had asked
+	 * for. */
 	assert(out->capacity - out->size >= 4);
 	begin = out->size += 4;
 	rc = h5_lz4_pack(data, n, 0, out);

@@ -382,7 +382,7 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 /* ---- names of other files ---- */
 
 /* The folder of a file of the set, relative to that of the mounted one, with a slash at its end; "": it is
- * the same. Paths that are longer are not opened. */
+ * the same. A file whose path takes more than PATH_SIZE is not opened. */
 static void directory_of(struct h5_file_set *set, struct h5_file *file, char out[PATH_SIZE])
 {
 	size_t n = 0;

@@ -127,7 +127,7 @@ static void cut_rows(struct h5_zarr_array *a, uint64_t bytes)
 		/* What comes before is cut once this dimension is. */
 		if (a->chunk[d] < a->shape[d])
 			room = 0;
-		size *= a->chunk[d]; /* at most the room, unless it is 1 */
+		size *= a->chunk[d]; /* does not overflow: more than one are at most the room */
 	}
 }
 
