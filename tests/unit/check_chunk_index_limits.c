@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/watch.h"
+#include "chunk_index/private.h"
 #include "index_target.h"
 
 #include <fcntl.h>
@@ -596,6 +597,24 @@ START_TEST(a_damaged_leaf_is_cut_off)
 }
 END_TEST
 
+/* Another program has removed the last chunk since it was looked up. */
+START_TEST(a_chunk_that_has_gone)
+{
+	const struct h5_chunk none = {.address = H5_UNDEF};
+	const uint64_t gone = 702, there = 3;
+	struct h5_chunk chunk;
+	struct target t;
+
+	target_init(&t, "btree1_write-2.h5", "1b", NULL);
+	h5_unit_begin(t.file);
+	SUCCEEDS(h5_unit_end(t.file, t.index->ops->set(t.index, &gone, &none)));
+	ck_assert(!h5_tx_is_pending(t.file));
+	SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, &there, &chunk));
+	ck_assert_uint_ne(chunk.address, H5_UNDEF);
+	target_release(&t);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents, 3},
 		{structured_chunks_that_cannot_change, 1}, {what_is_as_it_was_is_not_written, 2},
 		{what_filters_change_is_written, 4}, {coordinates_that_overflow, 4},
@@ -603,4 +622,4 @@ UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents
 		{a_dataset_that_can_have_no_rows, 1}, {more_chunks_than_numbers, 3},
 		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
 		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
-		{a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1})
+		{a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1}, {a_chunk_that_has_gone, 1})
