@@ -33,6 +33,7 @@ static struct h5_io *open_named(const char *name, uint64_t version)
 	ck_assert_int_eq(h5_io_open_remote_version(scene.link, name, version, CELL, &io), 0);
 	take_all(&scene);
 	ck_assert_int_eq(scene.log[scene.count - 1].what, H5_REMOTE_OPEN);
+	ck_assert(scene.log[scene.count - 1].urgent);
 	return io;
 }
 

@@ -165,6 +165,7 @@ START_TEST(files_have_the_size_that_the_reply_tells)
 		return;
 	}
 	ck_assert_int_eq(h5_io_stat(scene.io, &st), 0);
+	ck_assert(st.locked); /* the store's version of it does not change */
 	ck_assert_uint_eq(st.size, openings[_i].size);
 	ck_assert_int_eq(st.mtime.tv_sec, 1234567);
 	ck_assert_int_eq(h5_io_read_some(scene.io, openings[_i].size, &byte, 1, &got), 0);
