@@ -363,6 +363,36 @@ START_TEST(the_largest_shape)
 }
 END_TEST
 
+/* A dataset that becomes small and large again and again needs no more of the file than once. */
+START_TEST(what_is_outside_is_used_again)
+{
+	static const uint64_t small[2] = {3, 4};
+	uint64_t addresses[KINDS], end = 0;
+	struct scratch s;
+	struct model m;
+
+	begin(&s, true, addresses);
+	first_model(&m);
+	for (unsigned round = 0; round < 9; round++) {
+		struct h5_dataset_writer *writer;
+
+		SUCCEEDS(set_dims(&s, addresses[_i], small));
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(set_dims(&s, addresses[_i], shapes[0]));
+		SUCCEEDS(h5_dataset_writer_get(s.file, addresses[_i], false, &writer));
+		SUCCEEDS(h5_dataset_writer_write(writer, 0, m.data, ROWS * COLUMNS));
+		h5_dataset_writer_put(writer);
+		SUCCEEDS(h5_tx_commit(s.file));
+		ck_assert(has(&s, addresses[_i], &m));
+		if (round == 3)
+			end = h5_file_end(s.file);
+	}
+	ck_assert_uint_eq(h5_file_end(s.file), end);
+	finish(&s);
+	scratch_release(&s);
+}
+END_TEST
+
 /* Reads fail from the n-th on, while one dimension becomes smaller and another one larger: the dataset is as
  * before, or has lost what it should lose. */
 START_TEST(no_read_in_the_midst)
@@ -409,6 +439,7 @@ START_TEST(no_read_in_the_midst)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("shape", {the_largest_shape, 2}, {no_read_in_the_midst, KINDS},
-		{every_allocation_can_fail, 2}, {what_is_outside_goes_later, 2}, {new_rows_are_cut, 2},
-		{smaller_shapes_are_committed, 1}, {killed_between_cells, 2})
+UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS}, {the_largest_shape, 2},
+		{no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
+		{what_is_outside_goes_later, 2}, {new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1},
+		{killed_between_cells, 2})
