@@ -63,6 +63,34 @@ START_TEST(too_many_names)
 }
 END_TEST
 
+/* A count of 0 is damage: the object has the name by which it was found, so the next one is its second. It
+ * may have other names, so it is not removed with one that goes. */
+START_TEST(names_that_were_not_counted)
+{
+	enum { COUNT_AT = 4 }; /* in an object header of version 1 */
+	struct removal_scene s;
+	struct h5_file *file;
+	uint8_t none[4] = {0};
+	uint64_t address;
+	bool last = true;
+
+	removal_begin(&s, 0);
+	file = s.scratch.file;
+	address = removal_find(&s, "0/contiguous");
+	ck_assert_uint_eq(scratch_references(file, address), 1);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_tx_patch(file, address + COUNT_AT, none, 4, H5_STAGE_OBJECT)));
+	h5_tx_forget(file, address);
+	ck_assert_uint_eq(scratch_references(file, address), 0);
+	SUCCEEDS(h5_object_drop_name(file, address, &last));
+	ck_assert(!last);
+	ck_assert_uint_eq(scratch_references(file, address), 0);
+	SUCCEEDS(h5_object_add_name(file, address));
+	ck_assert_uint_eq(scratch_references(file, address), 2);
+	removal_end(&s);
+}
+END_TEST
+
 /* ---- extents ---- */
 
 START_TEST(extents_are_what_libhdf5_frees)
@@ -470,9 +498,10 @@ START_TEST(attributes_that_indexes_know)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {too_many_names, REMOVAL_VERSIONS},
-		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},
-		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
-		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
-		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
-		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 3})
+UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {names_that_were_not_counted, 1},
+		{too_many_names, REMOVAL_VERSIONS}, {a_type_that_uses_itself, REMOVAL_VERSIONS},
+		{a_damaged_type_stays, REMOVAL_VERSIONS}, {extents_are_what_libhdf5_frees, REMOVAL_VERSIONS},
+		{no_byte_is_of_two_objects, RARE}, {objects_go, REMOVAL_VERSIONS},
+		{space_is_used_again, REMOVAL_VERSIONS}, {uses_of_types_are_counted, REMOVAL_VERSIONS},
+		{low_counts, REMOVAL_VERSIONS}, {a_table_of_shared_messages_moves, 2},
+		{attributes_that_indexes_know, 3})
