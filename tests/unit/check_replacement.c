@@ -577,6 +577,70 @@ START_TEST(all_tells_what_is_lost)
 }
 END_TEST
 
+/* The same of contents that may have any number of rows. */
+START_TEST(all_tells_what_rows_are_lost)
+{
+	static const struct kind rows = {"rows", 2, {6, 50}, {INF, 50}, {7, 9}, "", false};
+	uint64_t addresses[KINDS], address;
+	struct h5_tx_participant *p;
+	struct h5_replacement *r;
+	uint8_t data[50] = {NEW};
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	address = make(&s, &rows);
+	SUCCEEDS(h5_replacement_begin_rows(s.file, address, &r));
+	SUCCEEDS(h5_replacement_append(r, data, sizeof data));
+	for (p = h5_tx_participants(s.file); p != h5_replacement_participant(r);)
+		p = p->next;
+	p->failure = -ENOSPC;
+	h5_tx_drop(s.file, p);
+	ck_assert_int_eq(h5_replacement_append(r, data, sizeof data), -ENOSPC);
+	ck_assert_str_eq(h5_error_last()->text, "what was written could not be stored, and is lost");
+	ck_assert_int_eq(h5_replacement_expect(r, 100), -ENOSPC);
+	ck_assert_int_eq(h5_replacement_resize(r, 0), -ENOSPC);
+	ck_assert_int_eq(h5_replacement_finish(r), -ENOSPC);
+	h5_replacement_end(r);
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Contents that were made shorter become complete once more; those that were too long only if they begin
+ * anew. */
+START_TEST(shorter_contents_can_be_completed)
+{
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_replacement *r;
+		const uint8_t byte = NEW;
+		uint64_t whole;
+
+		SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+		whole = h5_replacement_whole(r);
+		SUCCEEDS(write_new(r, 0));
+		SUCCEEDS(h5_replacement_resize(r, whole - 1));
+		ck_assert_int_eq(h5_replacement_check(r), -EINVAL);
+		SUCCEEDS(h5_replacement_write(r, whole - 1, &byte, 1));
+		SUCCEEDS(h5_replacement_check(r));
+		ck_assert_int_eq(h5_replacement_write(r, whole, &byte, 1), -EFBIG);
+		SUCCEEDS(h5_replacement_resize(r, whole - 1));
+		SUCCEEDS(h5_replacement_write(r, whole - 1, &byte, 1));
+		ck_assert_int_eq(h5_replacement_check(r), -EINVAL);
+		SUCCEEDS(h5_replacement_resize(r, 0));
+		SUCCEEDS(write_new(r, 0));
+		SUCCEEDS(h5_replacement_finish(r));
+		h5_replacement_end(r);
+		check_all(&s, &kinds[k], addresses[k], NEW);
+	}
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
 /* SWMR readers go on to read the old contents. */
 START_TEST(no_replacement_for_swmr_readers)
 {
@@ -642,7 +706,8 @@ START_TEST(rows_keep_their_shape)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
+UNIT_MAIN_LOOPS("replacement", {all_tells_what_rows_are_lost, 2}, {shorter_contents_can_be_completed, 2},
+		{every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
 		{a_write_behind_a_gap_can_fail, 2}, {the_first_write_can_fail, 2},
 		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2},
