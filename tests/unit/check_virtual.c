@@ -2,6 +2,7 @@
 #include "base/lookup3.h"
 #include "change/open.h"
 #include "dataset/virtual_map.h"
+#include "dataset/virtual_source.h"
 #include "fault_alloc.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
@@ -414,6 +415,51 @@ static uint8_t *get_block(const char *name, size_t *size)
 	return copy;
 }
 
+/* The extent of `counted` if the name of its source is another one of the same length, and if as many
+ * elements are stored. */
+static uint64_t extent_with_source(const char *name, uint64_t stored)
+{
+	static const char before[] = "block%b";
+	struct sample s = get_sample("counted");
+	size_t size, image_size;
+	uint8_t *block = get_block("counted", &size), *image = read_data("virtual.h5", &image_size);
+	uint8_t *at = memmem(image, image_size, block, size),
+		*source = memmem(block, size, before, sizeof before);
+	struct h5_dataspace space;
+	const struct h5_dataset *d;
+	struct h5_lru_entry *ref;
+	struct h5_file_set *set;
+
+	ck_assert_uint_eq(strlen(name), strlen(before));
+	ck_assert(at && source);
+	memcpy(source, name, sizeof before);
+	set_checksum(block, size);
+	memcpy(at, block, size);
+	ck_assert_int_eq(h5_file_set_open_memory(image, image_size, &options, &set), 0);
+	d = open_dataset(set, &s, &ref);
+	space = d->space;
+	space.dims[0] = stored;
+	ck_assert_int_eq(h5_virtual_extent(h5_file_set_root(set), &d->layout, &space), 0);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+	free(image);
+	free(block);
+	free(s.data);
+	return space.dims[0];
+}
+
+/* Without a number in its name a source cannot be one for each block, which is damage: the stored extent
+ * stays. Two percent signs are one of the name. */
+START_TEST(test_sources_that_are_not_counted)
+{
+	ck_assert_uint_eq(extent_with_source("other%b", 7), 0);
+	ck_assert_uint_eq(extent_with_source("x%%%b%b", 7), 0);
+	ck_assert_uint_eq(extent_with_source("one%%bk", 7), 7);
+	ck_assert_uint_eq(extent_with_source("x%%%%bk", 7), 7);
+	ck_assert_uint_eq(extent_with_source("oneb%ck", 7), 7);
+}
+END_TEST
+
 static const char *const blocks[] = {"points",	 "points2",	 "union",   "version1",	   "chance3",
 				     "chance17", "grows_blocks", "counted", "grows_apart", "counted_across"};
 
@@ -515,6 +561,7 @@ int main(void)
 	tcase_add_test(all, test_no_cache);
 	tcase_add_test(all, test_external_none);
 	tcase_add_test(all, test_sources_without_end);
+	tcase_add_test(all, test_sources_that_are_not_counted);
 	tcase_add_test(all, test_huge);
 	tcase_add_test(faults, test_short_memory);
 	tcase_add_test(faults, test_same_hash);
