@@ -5,9 +5,11 @@
 #include "change/open.h"
 #include "change/transaction.h"
 #include "dataset/removal.h"
+#include "dataset/values.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
 #include "object/group.h"
+#include "object/own_message.h"
 #include "object/shared_table.h"
 #include "removal_scene.h"
 #include "store/extension.h"
@@ -236,6 +238,56 @@ START_TEST(space_is_used_again)
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	removal_assert_is_free(&s, &met);
 	h5_extents_release(&met);
+	removal_end(&s);
+}
+END_TEST
+
+/* In the message of a virtual layout the heap's address becomes undefined. */
+static int leave_heap(const void *arg, uint8_t *body, size_t n)
+{
+	enum { HEAP_AT = 2 };
+
+	(void)arg;
+	ck_assert_uint_eq(n, HEAP_AT + 8 + 4);
+	memset(body + HEAP_AT, 0xff, 8);
+	return 0;
+}
+
+/* True: values of the object go with it. */
+static bool has_values(struct h5_file *file, uint64_t address)
+{
+	const struct h5_object *object;
+	struct h5_heap_dead dead;
+	struct h5_lru_entry *ref;
+	bool empty;
+
+	h5_heap_dead_init(&dead, file);
+	SUCCEEDS(h5_object_get(file, address, &ref, &object));
+	SUCCEEDS(h5_object_find_values(file, object, &dead));
+	h5_file_put(file, ref);
+	empty = h5_heap_dead_is_empty(&dead);
+	h5_heap_dead_release(&dead);
+	return !empty;
+}
+
+/* A virtual dataset that leads to no mappings owns none. */
+START_TEST(mappings_that_are_nowhere)
+{
+	struct removal_scene s;
+	struct h5_file *file;
+	uint64_t address = H5_UNDEF;
+
+	removal_begin(&s, 3);
+	file = s.scratch.file;
+	for (unsigned i = 0; i < s.count; i++)
+		if (strstr(s.objects[i].path, "/virtual"))
+			address = removal_find(&s, s.objects[i].path);
+	ck_assert_uint_ne(address, H5_UNDEF);
+	ck_assert(has_values(file, address));
+	SUCCEEDS(h5_own_message_update(file, address, H5_MSG_LAYOUT, leave_heap, NULL));
+	h5_tx_forget(file, address);
+	ck_assert(!has_values(file, address));
+	SUCCEEDS(h5_object_remove(file, address));
 	removal_end(&s);
 }
 END_TEST
@@ -499,9 +551,9 @@ START_TEST(attributes_that_indexes_know)
 END_TEST
 
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {names_that_were_not_counted, 1},
-		{too_many_names, REMOVAL_VERSIONS}, {a_type_that_uses_itself, REMOVAL_VERSIONS},
-		{a_damaged_type_stays, REMOVAL_VERSIONS}, {extents_are_what_libhdf5_frees, REMOVAL_VERSIONS},
-		{no_byte_is_of_two_objects, RARE}, {objects_go, REMOVAL_VERSIONS},
-		{space_is_used_again, REMOVAL_VERSIONS}, {uses_of_types_are_counted, REMOVAL_VERSIONS},
-		{low_counts, REMOVAL_VERSIONS}, {a_table_of_shared_messages_moves, 2},
-		{attributes_that_indexes_know, 3})
+		{mappings_that_are_nowhere, 1}, {too_many_names, REMOVAL_VERSIONS},
+		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},
+		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
+		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
+		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
+		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 3})
