@@ -9,6 +9,7 @@
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "object/numpy_parse.h"
+#include "object/path.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -662,6 +663,25 @@ START_TEST(no_replacement_for_swmr_readers)
 }
 END_TEST
 
+/* New contents of an external file would be written over the old ones. */
+START_TEST(no_replacement_of_external_files)
+{
+	struct h5_replacement *r;
+	struct h5_file *in;
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "object_removal-3.h5");
+	scratch_wrap(&s, NULL);
+	scratch_open(&s);
+	SUCCEEDS(h5_path_find(s.file, h5_file_superblock(s.file)->root, "0/external", 10, &in, &address));
+	ck_assert_int_eq(h5_replacement_begin(s.file, address, &r), -EPERM);
+	ck_assert_str_eq(h5_error_last()->text, "dataset: external data are not written in this mount");
+	ck_assert_int_eq(h5_replacement_begin_rows(s.file, address, &r), -EPERM);
+	scratch_release(&s);
+}
+END_TEST
+
 static int append_rows(struct scratch *s, uint64_t address, size_t n, bool reshaped)
 {
 	static const uint64_t wider[] = {6, 60};
@@ -712,4 +732,4 @@ UNIT_MAIN_LOOPS("replacement", {all_tells_what_rows_are_lost, 2}, {shorter_conte
 		{a_write_behind_a_gap_can_fail, 2}, {the_first_write_can_fail, 2},
 		{what_is_not_stored_yet_is_not_read, 2}, {rows_keep_their_shape, 2},
 		{the_last_write_counts, 2}, {all_tells_what_is_lost, 2}, {no_replacement_for_swmr_readers, 1},
-		{much_is_filled, 2}, {killed_between_cells, 2})
+		{no_replacement_of_external_files, 1}, {much_is_filled, 2}, {killed_between_cells, 2})
