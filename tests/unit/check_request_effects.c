@@ -281,6 +281,37 @@ START_TEST(declarations)
 }
 END_TEST
 
+/* What a refusal says is wrong; the dataset is as it was. */
+START_TEST(dimensions_that_are_refused)
+{
+	static const struct {
+		const char *path, *name, *value, *refusal;
+	} cases[] = {
+		{"new", "h5fs.shape", "inf", "no number: inf"},
+		{"new", "h5fs.shape", "4,inf", "no number: inf"},
+		{"new", "h5fs.chunks", "inf", "no number: inf"},
+		{"new", "h5fs.chunks", "2,inf", "no number: inf"},
+		{"data", "h5fs.shape", "inf", "no number: inf"},
+		{"new", "h5fs.shape", "4,", "no list of numbers: 4,"},
+		{"new", "h5fs.maxshape", "inf,", "no list of numbers: inf,"},
+		{"new", "h5fs.maxshape", "infinite", "no list of numbers: infinite"},
+		{"new", "h5fs.info", "{\"shape\":\"0\",\"maxshape\":\"0\",\"filters\":\"shuffle\"}",
+		 "no chunks are possible: 0"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const uint64_t before = request_digest();
+		const struct request request = {"set", cases[i].path, cases[i].name, cases[i].value,
+						.error = 0};
+
+		ck_assert_int_eq(request_ask(&request), -EINVAL);
+		ck_assert_str_eq(h5_error_last()->text, cases[i].refusal);
+		ck_assert_uint_eq(request_digest(), before);
+	}
+	check_property("data", "h5fs.shape", "6");
+}
+END_TEST
+
 /* ---- names of files beside those of a view ---- */
 
 START_TEST(names_beside)
@@ -684,6 +715,6 @@ END_TEST
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
 		 symlinks_in_deep_directories, no_target_leads_out, directories_that_are_gone,
 		 a_number_of_another_name, a_name_that_is_taken_meanwhile, new_text_is_cut,
-		 targets_of_symlinks, declarations, names_beside, numbers_of_objects, an_attribute_of_no_type,
-		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
-		 virtual_datasets_while_memory_is_short)
+		 targets_of_symlinks, declarations, dimensions_that_are_refused, names_beside,
+		 numbers_of_objects, an_attribute_of_no_type, what_has_nothing, a_backup_that_goes, renames,
+		 elements_in_other_files, virtual_datasets_while_memory_is_short)
