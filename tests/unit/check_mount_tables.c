@@ -1,5 +1,6 @@
 /* What requests leave in the tables of a mount, how large these become, and what a mount tells of itself. */
 #include "base/error.h"
+#include "change/transaction.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "request_scene.h"
@@ -302,6 +303,23 @@ START_TEST(names_that_are_noted)
 	ck_assert_uint_eq(scene.vfs->changed_count, MOST);
 	ASK("mkdir", "y");
 	ck_assert_uint_eq(scene.vfs->changed_count, 1);
+}
+END_TEST
+
+/* A change of names is committed first only if a later one needs that. */
+START_TEST(names_that_need_a_commit)
+{
+	uint64_t x;
+
+	ASK("mkdir", "x");
+	x = request_address("x");
+	ASK("unlink", "group/again");
+	ck_assert(h5_tx_is_new(scene.vfs->file, x));
+	ASK("rename", "soft", "soft2");
+	ck_assert(h5_tx_is_new(scene.vfs->file, x));
+	/* A name comes where one has gone. */
+	ASK("link", "group/new", "data");
+	ck_assert(!h5_tx_is_new(scene.vfs->file, x));
 }
 END_TEST
 
@@ -657,7 +675,7 @@ END_TEST
 
 UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_of_what_has_changed,
 		 times_that_are_kept, lives, objects_that_two_nodes_show, numbers_that_are_remembered,
-		 names_that_are_noted, names_that_are_told, names_without_a_note, sizes_that_grow,
-		 a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
+		 names_that_are_noted, names_that_need_a_commit, names_that_are_told, names_without_a_note,
+		 sizes_that_grow, a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
 		 a_name_that_comes_back_without_memory, help_names_that_stay, an_object_that_is_going,
 		 two_new_files_at_one_address, chunks_of_plain_files)
