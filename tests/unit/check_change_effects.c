@@ -1,5 +1,6 @@
 /* What follows units of change: stages, the journal, caches, blocks that were written meanwhile, and indexes.
  */
+#include "change/watch.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
 #include "format/journal.h"
@@ -388,6 +389,84 @@ START_TEST(given_up_without_memory)
 }
 END_TEST
 
+/* ---- an array that moves ---- */
+
+enum { BLOCKS = 50 };
+
+struct blocks {
+	struct h5_io_range at[BLOCKS];
+	size_t count;
+};
+
+static int add_block(void *arg, uint64_t address, uint64_t n)
+{
+	struct blocks *blocks = arg;
+
+	ck_assert_uint_lt(blocks->count, BLOCKS);
+	blocks->at[blocks->count++] = (struct h5_io_range){.offset = address, .n = n};
+	return 0;
+}
+
+static int skip_chunk(void *arg, uint64_t address, uint64_t n)
+{
+	(void)arg;
+	(void)address;
+	(void)n;
+	return 0;
+}
+
+static bool is_in_blocks(const struct blocks *blocks, uint64_t address)
+{
+	for (size_t i = 0; i < blocks->count; i++)
+		if (address - blocks->at[i].offset < blocks->at[i].n)
+			return true;
+	return false;
+}
+
+/* Its header lies across a page, so with the first change all its blocks go, those of each kind; what lies
+ * beside them stays. */
+START_TEST(a_moved_array_gives_up_its_blocks)
+{
+	struct {
+		struct h5_tx_watch watch;
+		uint64_t at, now; /* H5_UNDEF: its space was given up */
+	} edges[4 * BLOCKS] = {0};
+	struct blocks blocks = {0};
+	const struct h5_extent_visits visits = {skip_chunk, add_block, &blocks};
+	size_t count = 0, beside = 0;
+	uint64_t end;
+	struct target t;
+
+	target_init(&t, "chunk_index_write-crossing-sparse.h5", "a", NULL);
+	end = h5_file_end(t.file);
+	SUCCEEDS(h5_chunk_index_extents(t.index, &visits));
+	ck_assert_uint_gt(blocks.count, 6);
+	for (size_t i = 0; i < blocks.count; i++) {
+		const uint64_t first = blocks.at[i].offset, after = first + blocks.at[i].n;
+
+		edges[count++].at = first;
+		edges[count++].at = after - 1;
+		edges[count++].at = first - 1;
+		if (after < end)
+			edges[count++].at = after;
+	}
+	for (size_t i = 0; i < count; i++) {
+		edges[i].now = edges[i].at;
+		h5_tx_watch(t.file, &edges[i].watch, &edges[i].now);
+	}
+	SUCCEEDS(target_set(&t, 7));
+	for (size_t i = 0; i < count; i++) {
+		const bool goes = is_in_blocks(&blocks, edges[i].at);
+
+		ck_assert_uint_eq(edges[i].now, goes ? H5_UNDEF : edges[i].at);
+		beside += !goes;
+		h5_tx_unwatch(t.file, &edges[i].watch);
+	}
+	ck_assert_uint_gt(beside, 0);
+	target_release(&t);
+}
+END_TEST
+
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, given_up_without_memory,
-	  a_failed_write_does_not_move_the_end)
+	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were,
+	  a_moved_array_gives_up_its_blocks, given_up_without_memory, a_failed_write_does_not_move_the_end)
