@@ -2,6 +2,8 @@
  */
 #include "base/error.h"
 #include "change/object_header_create.h"
+#include "change/transaction.h"
+#include "fault_alloc.h"
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/private.h"
@@ -164,6 +166,124 @@ START_TEST(files_that_are_there)
 		request_forget(directory);
 	}
 	ck_assert_uint_eq(request_digest(), before);
+}
+END_TEST
+
+/* True: the flush has committed what other requests have changed. */
+static bool flush_commits(struct h5_handle *handle)
+{
+	bool commits;
+
+	ASK("mkdir", "x");
+	SUCCEEDS(h5_vfs_flush(handle));
+	commits = !h5_tx_is_new(scene.vfs->file, request_address("x"));
+	ASK("rmdir", "x");
+	return commits;
+}
+
+/* The end of a file commits only what was changed through this handle since the last commit. */
+START_TEST(a_flush_commits_once)
+{
+	const int punches = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct h5_handle *handle = open_at("data", O_RDWR), *other = open_at("data", O_RDWR);
+	struct h5_node *data = request_find("data"), *fixed = request_find("fixed");
+	uint64_t stale;
+
+	scene.vfs->options.commit_at_close = true;
+	ck_assert(!flush_commits(handle));
+	write_at(handle, 0, "abcd", H5_WRITE_AT);
+	ck_assert(!flush_commits(other));
+	ck_assert(flush_commits(handle));
+	ck_assert(!flush_commits(handle));
+	SUCCEEDS(h5_vfs_fallocate(handle, punches, 4, 4));
+	ck_assert(flush_commits(handle));
+	ck_assert(!flush_commits(handle));
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, data, handle, 16, &stale));
+	ck_assert(!flush_commits(other));
+	ck_assert(flush_commits(handle));
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, data, NULL, 12, &stale));
+	ck_assert(!flush_commits(handle));
+	write_at(handle, 0, "abcd", H5_WRITE_AT);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert(!flush_commits(handle));
+	h5_vfs_close_file(other);
+	h5_vfs_close_file(handle);
+	handle = open_at("data", O_WRONLY | O_TRUNC);
+	ck_assert(flush_commits(handle));
+	h5_vfs_close_file(handle);
+	/* Its size stays, so it gets new contents. */
+	handle = open_at("fixed", O_RDWR);
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, fixed, handle, 0, &stale));
+	write_at(handle, 0, "abcdefghijklmnopqrstuvwx", H5_WRITE_AT);
+	ck_assert(flush_commits(handle));
+	ck_assert(!flush_commits(handle));
+	h5_vfs_close_file(handle);
+	request_check_bytes("fixed", "abcdefghijklmnopqrstuvwx", 24);
+	request_forget(fixed);
+	request_forget(data);
+}
+END_TEST
+
+/* What a handle has begun to write is not declared to be something else. */
+START_TEST(declared_while_it_is_written)
+{
+	static const struct request declares = {"set", "new", "h5fs.dtype", "<f8", .error = -EBUSY};
+	struct h5_handle *idle, *handle;
+
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"<i4\",\"shape\":\"0\"}");
+	idle = open_at("new", O_RDONLY);
+	handle = open_at("new", O_WRONLY);
+	write_at(handle, 0, "ab", H5_WRITE_AT); /* a part of a row */
+	ck_assert_int_eq(request_ask(&declares), -EBUSY);
+	ck_assert_str_eq(h5_error_last()->text, "it has data");
+	write_at(handle, 2, "cd", H5_WRITE_AT);
+	h5_vfs_close_file(handle);
+	request_check_bytes("new", "abcd", 4);
+	ASK("create", "more", .flags = O_WRONLY, .value = "");
+	ASK("set", "more", "h5fs.info",
+	    "{\"dtype\":\"<i4\",\"shape\":\"2\",\"maxshape\":\"2\",\"fill\":\"7\"}");
+	h5_vfs_close_file(idle);
+	idle = open_at("more", O_RDONLY);
+	handle = open_at("more", O_WRONLY | O_TRUNC);
+	ck_assert_int_eq(request_ask(&(struct request){"set", "more", "h5fs.dtype", "<f8", .error = 0}),
+			 -EBUSY);
+	write_at(handle, 0, "abcdefgh", H5_WRITE_AT);
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	h5_vfs_close_file(idle);
+	request_check_bytes("more", "abcdefgh", 8);
+}
+END_TEST
+
+/* Without memory for the object, nothing is told of it. */
+START_TEST(stat_while_memory_is_short)
+{
+	static const struct {
+		const char *path;
+		off_t size;
+	} cases[] = {{"group", 3}, {"data", 24}, {".h5fs/npy/data.npy", 128 + 24}, {".h5fs/attrs/data", 0}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_node *node = request_find(cases[i].path);
+		bool failed = true;
+
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		for (unsigned long n = 1; failed; n++) {
+			struct stat st;
+			int rc;
+
+			vfs_scene_empty_caches(&scene);
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_vfs_getattr(scene.vfs, node, &st);
+			fault_alloc_count(false);
+			failed = fault_alloc_disarm();
+			ck_assert_msg(rc ? failed && rc == -ENOMEM : st.st_size == cases[i].size,
+				      "%s: allocation %lu: %s", cases[i].path, n, strerror(-rc));
+			ck_assert(rc || !S_ISREG(st.st_mode) || st.st_nlink == 1);
+		}
+		request_forget(node);
+	}
 }
 END_TEST
 
@@ -370,7 +490,7 @@ START_TEST(names_that_pass)
 		h5_vfs_forget(scene.vfs, entry.node, 1);
 	}
 	SUCCEEDS(h5_vfs_mkdir(scene.vfs, scene.vfs->root, "x", &entry));
-	ck_assert(entry.made && !entry.passing);
+	ck_assert(entry.made && !entry.passing && !entry.size_known);
 	h5_vfs_forget(scene.vfs, entry.node, 1);
 }
 END_TEST
@@ -494,6 +614,7 @@ START_TEST(blocks)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
-		 mapped_pages_and_holes, files_that_are_there, an_object_of_no_kind, the_longest_list,
-		 modes_and_sizes, pages_are_only_read, sizes_that_are_known, names_that_pass,
-		 long_directories, lists_that_are_read_again, blocks)
+		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once,
+		 declared_while_it_is_written, stat_while_memory_is_short, an_object_of_no_kind,
+		 the_longest_list, modes_and_sizes, pages_are_only_read, sizes_that_are_known,
+		 names_that_pass, long_directories, lists_that_are_read_again, blocks)
