@@ -626,6 +626,129 @@ START_TEST(two_new_files_at_one_address)
 }
 END_TEST
 
+/* ---- commits that fail ---- */
+
+static void fail_commit(void)
+{
+	fault_io_arm(&request_io, 1);
+	ck_assert_int_eq(h5_vfs_commit(scene.vfs), -ENOSPC);
+	ck_assert(fault_io_disarm(&request_io));
+	ck_assert(h5_tx_is_writable(scene.vfs->file));
+}
+
+static nlink_t count_names(struct h5_node *node)
+{
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	return st.st_nlink;
+}
+
+/* What has lost its name has it again, and stays. */
+START_TEST(removals_that_are_lost)
+{
+	struct h5_node *data = request_find("data");
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_uint_eq(request_size("group"), 3);
+	ASK("mkdir", "group/x");
+	ASK("mkdir", "group/y");
+	ck_assert_uint_eq(request_size("group"), 5);
+	ASK("unlink", "data");
+	ASK("unlink", "fixed");
+	ck_assert_uint_eq(count_names(data), 0);
+	fail_commit();
+	ck_assert_uint_eq(request_size("group"), 3);
+	ck_assert_uint_eq(count_names(data), 1);
+	request_forget(data);
+	ck_assert_ptr_null(scene.vfs->unused);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	request_close();
+	request_open(scene.path, true, NULL);
+	request_check_bytes("data", request_elements, sizeof request_elements);
+	request_check_bytes("fixed", request_elements, sizeof request_elements);
+}
+END_TEST
+
+/* An object that could not be removed yet, for want of memory, and whose removal is lost. */
+START_TEST(late_removals_that_are_lost)
+{
+	const uint64_t data = request_address("data");
+	struct h5_vfs *vfs = scene.vfs;
+
+	SUCCEEDS(h5_vfs_commit(vfs));
+	ASK("mkdir", "x");
+	h5_lock_to_write(vfs);
+	ck_assert(!h5_objects_remove_later(vfs, data, -EUCLEAN));
+	ck_assert_ptr_null(vfs->unused);
+	ck_assert(h5_objects_remove_later(vfs, data, -ENOMEM));
+	ck_assert_ptr_nonnull(vfs->unused);
+	h5_unlock(vfs);
+	vfs_scene_empty_caches(&scene);
+	fault_alloc_arm(1);
+	fault_alloc_count(true);
+	fail_commit();
+	fault_alloc_count(false);
+	ck_assert(fault_alloc_disarm());
+	ck_assert_ptr_null(vfs->unused);
+	SUCCEEDS(h5_vfs_commit(vfs));
+	request_close();
+	request_open(scene.path, true, NULL);
+	request_check_bytes("data", request_elements, sizeof request_elements);
+}
+END_TEST
+
+/* The commit that should remove a help name fails: the next one removes it. */
+START_TEST(help_names_that_come_back)
+{
+	const uint64_t root = h5_file_superblock(scene.vfs->file)->root;
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	add_help(root, H5_UNDEF, "soft");
+	fail_commit();
+	ASK("lookup", "soft");
+	ck_assert_ptr_nonnull(scene.vfs->help_names);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_ptr_null(scene.vfs->help_names);
+	ck_assert_int_eq(request_ask(&(struct request){"lookup", "soft", .error = 0}), -ENOENT);
+}
+END_TEST
+
+/* A new file that a commit has left out gets another name, and so is to be in the next commit. If that fails,
+ * later ones leave it out again until it is closed. */
+START_TEST(new_files_that_are_linked)
+{
+	for (int fails = 0; fails < 2; fails++) {
+		struct h5_handle *handle;
+		struct h5_node *group = request_find("group");
+		struct h5_vfs_entry entry;
+		uint64_t stale;
+		size_t written;
+
+		SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
+		SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		ck_assert_ptr_nonnull(scene.vfs->pending);
+		ASK("link", "linked", "group/new");
+		if (fails)
+			fail_commit();
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		ck_assert_int_eq(scene.vfs->pending != NULL, fails);
+		h5_vfs_close_file(handle);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		request_forget(group);
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		ck_assert_ptr_null(scene.vfs->pending);
+		request_check_bytes("group/new", "bytes", 5);
+		ck_assert_int_eq(request_ask(&(struct request){"lookup", "linked", .error = 0}),
+				 fails ? -ENOENT : 0);
+		ASK("unlink", "group/new");
+		if (!fails)
+			ASK("unlink", "linked");
+	}
+}
+END_TEST
+
 /* ---- chunks of plain files ---- */
 
 /* The chunks of a file that gets such sizes, one after the other. */
@@ -678,4 +801,5 @@ UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_
 		 names_that_are_noted, names_that_need_a_commit, names_that_are_told, names_without_a_note,
 		 sizes_that_grow, a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
 		 a_name_that_comes_back_without_memory, help_names_that_stay, an_object_that_is_going,
-		 two_new_files_at_one_address, chunks_of_plain_files)
+		 two_new_files_at_one_address, removals_that_are_lost, late_removals_that_are_lost,
+		 help_names_that_come_back, new_files_that_are_linked, chunks_of_plain_files)
