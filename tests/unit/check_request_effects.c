@@ -545,6 +545,50 @@ START_TEST(new_text_is_cut)
 }
 END_TEST
 
+/* Memory is short while new text is cut to nothing: what was written is dropped, and the old contents stay.
+ * The handle goes on with these, or begins again. */
+START_TEST(new_text_is_cut_without_memory)
+{
+	unsigned refused = 0;
+	bool failed = true;
+
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"2\"}");
+	for (unsigned long n = 1; failed; n++) {
+		for (unsigned again = 0; again < 2; again++) {
+			struct h5_handle *handle;
+			struct h5_node *node;
+			uint64_t stale;
+			size_t written;
+			int rc;
+
+			request_write("new", O_WRONLY | O_TRUNC, "one\ntwo\n", 8);
+			node = request_find("new");
+			SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY | O_TRUNC, &handle));
+			SUCCEEDS(h5_vfs_write(handle, 0, "six\nse", 6, H5_WRITE_AT, &written, &stale));
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_vfs_truncate(scene.vfs, node, handle, 0, &stale);
+			fault_alloc_count(false);
+			failed = fault_alloc_disarm();
+			ck_assert(!rc || (failed && rc == -ENOMEM));
+			refused += rc != 0;
+			if (rc && again)
+				SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, 0, &stale));
+			SUCCEEDS(h5_vfs_write(handle, 0, "ten\n", 4, H5_WRITE_APPEND, &written, &stale));
+			ck_assert_uint_eq(written, 4);
+			SUCCEEDS(h5_vfs_flush(handle));
+			h5_vfs_close_file(handle);
+			request_forget(node);
+			if (rc && !again)
+				request_check_bytes("new", "one\ntwo\nten\n", 12);
+			else
+				request_check_bytes("new", "ten\n", 4);
+		}
+	}
+	ck_assert_uint_gt(refused, 2);
+}
+END_TEST
+
 static void check_gone(const char *name)
 {
 	ck_assert_int_eq(request_ask(&(struct request){"lookup", name, .error = 0}), -ENOENT);
@@ -715,6 +759,7 @@ END_TEST
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
 		 symlinks_in_deep_directories, no_target_leads_out, directories_that_are_gone,
 		 a_number_of_another_name, a_name_that_is_taken_meanwhile, new_text_is_cut,
-		 targets_of_symlinks, declarations, dimensions_that_are_refused, names_beside,
-		 numbers_of_objects, an_attribute_of_no_type, what_has_nothing, a_backup_that_goes, renames,
-		 elements_in_other_files, virtual_datasets_while_memory_is_short)
+		 new_text_is_cut_without_memory, targets_of_symlinks, declarations,
+		 dimensions_that_are_refused, names_beside, numbers_of_objects, an_attribute_of_no_type,
+		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
+		 virtual_datasets_while_memory_is_short)
