@@ -647,7 +647,7 @@ static nlink_t count_names(struct h5_node *node)
 /* What has lost its name has it again, and stays. */
 START_TEST(removals_that_are_lost)
 {
-	struct h5_node *data = request_find("data");
+	struct h5_node *data = request_find("data"), *group = request_find("group");
 
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	ck_assert_uint_eq(request_size("group"), 3);
@@ -661,6 +661,7 @@ START_TEST(removals_that_are_lost)
 	ck_assert_uint_eq(request_size("group"), 3);
 	ck_assert_uint_eq(count_names(data), 1);
 	request_forget(data);
+	request_forget(group);
 	ck_assert_ptr_null(scene.vfs->unused);
 	SUCCEEDS(h5_vfs_commit(scene.vfs));
 	request_close();
