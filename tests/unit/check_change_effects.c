@@ -389,6 +389,57 @@ START_TEST(given_up_without_memory)
 }
 END_TEST
 
+/* A parent has a key that is below the first key of its last node. If all chunks of that node go, so does
+ * the node. */
+START_TEST(a_key_below_its_node)
+{
+	enum { CHUNKS = 24, ENTRIES = 24 /* bytes before them */, KEY = 8 + 2 * 8, ENTRY = KEY + 8 };
+	uint8_t root[ENTRIES];
+	uint64_t at, first;
+	struct target t;
+	int fd;
+
+	target_init(&t, "btree1_write-2.h5", "1f", NULL);
+	target_set_range(&t, 0, CHUNKS);
+	SUCCEEDS(target_commit(&t));
+	SUCCEEDS(h5_file_read(t.file, t.layout.chunked.address, root, sizeof root));
+	ck_assert_mem_eq(root, "TREE\1", 5);
+	ck_assert_uint_gt(root[5], 0); /* the level */
+	ck_assert_uint_gt(root[6], 1); /* entries */
+	at = t.layout.chunked.address + ENTRIES + (root[6] - 1u) * ENTRY + 8;
+	SUCCEEDS(h5_file_read(t.file, at, &first, sizeof first));
+	first /= t.layout.chunked.dims[0];
+	ck_assert(first > 2 && first < CHUNKS);
+	SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[H5_RANK_MAX]){first - 1},
+				    &(struct h5_chunk){.address = H5_UNDEF}));
+	SUCCEEDS(target_commit(&t));
+	SUCCEEDS(h5_file_read(t.file, t.layout.chunked.address, root, sizeof root));
+	at = t.layout.chunked.address + ENTRIES + (root[6] - 1u) * ENTRY + 8;
+	target_close(&t);
+	fd = open(t.scratch.path, O_RDWR);
+	ck_assert_int_eq(pwrite(fd, &(uint64_t){(first - 1) * t.layout.chunked.dims[0]}, 8, (off_t)at), 8);
+	close(fd);
+	target_open(&t);
+	ck_assert_uint_eq(target_count(&t), CHUNKS - 1);
+	ck_assert_uint_eq(target_trim(&t, first), CHUNKS - first);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_uint_eq(target_count(&t), first - 1);
+		target_assert_stored(&t, 0, first - 1);
+		ck_assert_uint_eq(target_value(&t, first), H5_UNDEF);
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+	}
+	target_set_range(&t, first - 1, CHUNKS);
+	SUCCEEDS(target_commit(&t));
+	target_close(&t);
+	target_open(&t);
+	target_assert_stored(&t, 0, CHUNKS);
+	ck_assert_uint_eq(target_count(&t), CHUNKS);
+	target_release(&t);
+}
+END_TEST
+
 /* ---- an array that moves ---- */
 
 enum { BLOCKS = 50 };
@@ -468,5 +519,5 @@ START_TEST(a_moved_array_gives_up_its_blocks)
 END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were,
+	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, a_key_below_its_node,
 	  a_moved_array_gives_up_its_blocks, given_up_without_memory, a_failed_write_does_not_move_the_end)
