@@ -6,6 +6,7 @@
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "request_scene.h"
+#include "vfs/growth.h"
 #include "vfs/private.h"
 
 #include <errno.h>
@@ -221,6 +222,61 @@ START_TEST(a_flush_commits_once)
 	request_check_bytes("fixed", "abcdefghijklmnopqrstuvwx", 24);
 	request_forget(fixed);
 	request_forget(data);
+}
+END_TEST
+
+static uint64_t stale_after_write(struct h5_handle *handle, uint64_t offset, const char *text)
+{
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_write(handle, offset, text, strlen(text), H5_WRITE_AT, &written, &stale));
+	ck_assert_uint_eq(written, strlen(text));
+	if (stale != H5_NOT_STALE)
+		h5_vfs_tell_size(scene.vfs, h5_vfs_handle_node(handle));
+	return stale;
+}
+
+static uint64_t stale_after_truncate(struct h5_handle *handle, uint64_t size)
+{
+	struct h5_node *node = h5_vfs_handle_node(handle);
+	uint64_t stale;
+
+	SUCCEEDS(h5_vfs_truncate(scene.vfs, node, handle, size, &stale));
+	if (stale != H5_NOT_STALE)
+		h5_vfs_tell_size(scene.vfs, node);
+	return stale;
+}
+
+/* From where on the kernel has to drop what it has of a file that grows while another handle reads it. Of one
+ * that can be mapped to be written, a write tells it, but not a truncation. */
+START_TEST(sizes_that_are_stale)
+{
+	struct h5_handle *handle = open_at("data", O_WRONLY), *other;
+
+	ck_assert_uint_eq(stale_after_write(handle, 24, "abcd"), H5_NOT_STALE);
+	other = open_at("data", O_RDWR);
+	ck_assert_uint_eq(stale_after_write(handle, 28, "abcd"), 28);
+	ck_assert_uint_eq(stale_after_write(handle, 40, "abcd"), 32);
+	ck_assert_uint_eq(stale_after_write(handle, 4, "abcd"), H5_NOT_STALE);
+	ck_assert_uint_eq(stale_after_truncate(handle, 48), H5_NOT_STALE);
+	h5_vfs_close_file(other);
+	other = open_at("data", O_RDONLY);
+	ck_assert_uint_eq(stale_after_truncate(handle, 52), 48);
+	ck_assert_uint_eq(stale_after_truncate(handle, 48), H5_NOT_STALE);
+	ck_assert_uint_eq(stale_after_write(handle, 48, "abcd"), 48);
+	h5_vfs_close_file(other);
+	ck_assert_uint_eq(stale_after_truncate(handle, 64), H5_NOT_STALE);
+	h5_vfs_close_file(handle);
+	/* text */
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"0\"}");
+	handle = open_at("new", O_WRONLY);
+	ck_assert_uint_eq(stale_after_write(handle, 0, "one\n"), H5_NOT_STALE);
+	other = open_at("new", O_RDWR);
+	ck_assert_uint_eq(stale_after_write(handle, 4, "two\n"), 4);
+	h5_vfs_close_file(other);
+	h5_vfs_close_file(handle);
+	request_check_bytes("new", "one\ntwo\n", 8);
 }
 END_TEST
 
@@ -614,7 +670,7 @@ START_TEST(blocks)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
-		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once,
+		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once, sizes_that_are_stale,
 		 declared_while_it_is_written, stat_while_memory_is_short, an_object_of_no_kind,
 		 the_longest_list, modes_and_sizes, pages_are_only_read, sizes_that_are_known,
 		 names_that_pass, long_directories, lists_that_are_read_again, blocks)
