@@ -395,7 +395,8 @@ START_TEST(a_key_below_its_node)
 {
 	enum { CHUNKS = 24, ENTRIES = 24 /* bytes before them */, KEY = 8 + 2 * 8, ENTRY = KEY + 8 };
 	uint8_t root[ENTRIES];
-	uint64_t at, first;
+	uint64_t at, first, node;
+	struct h5_tx_watch watch = {0};
 	struct target t;
 	int fd;
 
@@ -421,7 +422,11 @@ START_TEST(a_key_below_its_node)
 	close(fd);
 	target_open(&t);
 	ck_assert_uint_eq(target_count(&t), CHUNKS - 1);
+	SUCCEEDS(h5_file_read(t.file, at + 2 * 8, &node, sizeof node));
+	h5_tx_watch(t.file, &watch, &node);
 	ck_assert_uint_eq(target_trim(&t, first), CHUNKS - first);
+	ck_assert_uint_eq(node, H5_UNDEF); /* its space was given up */
+	h5_tx_unwatch(t.file, &watch);
 	for (unsigned i = 0; i < 2; i++) {
 		ck_assert_uint_eq(target_count(&t), first - 1);
 		target_assert_stored(&t, 0, first - 1);
@@ -518,6 +523,58 @@ START_TEST(a_moved_array_gives_up_its_blocks)
 }
 END_TEST
 
+static int refuse_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return -EIO;
+}
+
+/* A trim that finds no chunk changes nothing. One whose visit fails leaves the index as it was. */
+START_TEST(trims_of_nothing_and_that_fail)
+{
+	static const char *const cases[][2] = {{"btree1_write-2.h5", "1f"},
+					       {"btree2_write-empty.h5", "filtered"},
+					       {"chunk_index_write-plain.h5", "a"},
+					       {"fixed_array_write-block.h5", "a"},
+					       {"fixed_array_write-paged.h5", "a"}};
+	enum { CHUNKS = 20 };
+
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct h5_tx_watch watches[BLOCKS] = {0};
+		struct blocks blocks = {0};
+		const struct h5_extent_visits visits = {skip_chunk, add_block, &blocks};
+		struct contents before, after;
+		uint64_t at[BLOCKS];
+		struct target t;
+
+		target_init(&t, cases[c][0], cases[c][1], NULL);
+		for (uint64_t n = 0; n < CHUNKS; n++)
+			SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[H5_RANK_MAX]){n},
+						    &(struct h5_chunk){.address = 800 + 8 * n, .size = 1}));
+		SUCCEEDS(target_commit(&t));
+		before = contents_of(&t);
+		ck_assert_uint_eq(before.chunks, CHUNKS);
+		SUCCEEDS(h5_chunk_index_extents(t.index, &visits));
+		for (size_t i = 0; i < blocks.count; i++) {
+			at[i] = blocks.at[i].offset;
+			h5_tx_watch(t.file, &watches[i], &at[i]);
+		}
+		ck_assert_int_eq(h5_chunk_index_trim(t.index, CHUNKS, refuse_chunk, NULL), 0);
+		for (size_t i = 0; i < blocks.count; i++) {
+			ck_assert_uint_eq(at[i], blocks.at[i].offset);
+			h5_tx_unwatch(t.file, &watches[i]);
+		}
+		ck_assert_int_eq(h5_chunk_index_trim(t.index, CHUNKS / 2, refuse_chunk, NULL), -EIO);
+		after = contents_of(&t);
+		ck_assert_uint_eq(after.chunks, before.chunks);
+		ck_assert_uint_eq(after.sum, before.sum);
+		target_release(&t);
+	}
+}
+END_TEST
+
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
 	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, a_key_below_its_node,
-	  a_moved_array_gives_up_its_blocks, given_up_without_memory, a_failed_write_does_not_move_the_end)
+	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, given_up_without_memory,
+	  a_failed_write_does_not_move_the_end)
