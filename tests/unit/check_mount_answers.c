@@ -263,6 +263,7 @@ START_TEST(sizes_that_are_stale)
 	h5_vfs_close_file(other);
 	other = open_at("data", O_RDONLY);
 	ck_assert_uint_eq(stale_after_truncate(handle, 52), 48);
+	ck_assert_uint_eq(stale_after_truncate(handle, 52), H5_NOT_STALE);
 	ck_assert_uint_eq(stale_after_truncate(handle, 48), H5_NOT_STALE);
 	ck_assert_uint_eq(stale_after_write(handle, 48, "abcd"), 48);
 	h5_vfs_close_file(other);
@@ -277,6 +278,35 @@ START_TEST(sizes_that_are_stale)
 	h5_vfs_close_file(other);
 	h5_vfs_close_file(handle);
 	request_check_bytes("new", "one\ntwo\n", 8);
+}
+END_TEST
+
+static bool opens_direct(int flags)
+{
+	struct h5_handle *handle = open_at("data", flags);
+	const bool direct = h5_vfs_is_direct(handle);
+
+	h5_vfs_close_file(handle);
+	return direct;
+}
+
+/* A file that is written is read without the kernel's pages; so is any file, if the kernel can map it all the
+ * same. */
+START_TEST(files_that_are_read_directly)
+{
+	struct h5_handle *handle;
+
+	ck_assert(opens_direct(O_WRONLY));
+	ck_assert(!opens_direct(O_RDONLY));
+	ck_assert(!opens_direct(O_RDWR));
+	handle = open_at("data", O_WRONLY);
+	ck_assert(opens_direct(O_RDONLY));
+	ck_assert(opens_direct(O_RDWR));
+	h5_vfs_close_file(handle);
+	ck_assert(!opens_direct(O_RDONLY));
+	h5_vfs_set_maps_direct(scene.vfs);
+	ck_assert(opens_direct(O_RDONLY));
+	ck_assert(opens_direct(O_RDWR));
 }
 END_TEST
 
@@ -671,6 +701,6 @@ END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
 		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once, sizes_that_are_stale,
-		 declared_while_it_is_written, stat_while_memory_is_short, an_object_of_no_kind,
-		 the_longest_list, modes_and_sizes, pages_are_only_read, sizes_that_are_known,
-		 names_that_pass, long_directories, lists_that_are_read_again, blocks)
+		 files_that_are_read_directly, declared_while_it_is_written, stat_while_memory_is_short,
+		 an_object_of_no_kind, the_longest_list, modes_and_sizes, pages_are_only_read,
+		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
