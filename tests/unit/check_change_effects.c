@@ -258,15 +258,18 @@ static struct contents contents_of(const struct target *t)
 	return contents;
 }
 
+enum { FAR = 100 }; /* the first change of a chunk that is far from all others */
+
 /* What the n-th change does. */
 static int change_index(struct target *t, unsigned n)
 {
-	const uint64_t scaled[H5_RANK_MAX] = {n * 7 % 30};
+	static const uint64_t far[] = {1000, 20000, 131500, 140000};
+	const uint64_t scaled[H5_RANK_MAX] = {n < FAR ? n * 7 % 30 : far[n - FAR]};
 	struct h5_chunk chunk = {.address = 800 + 8 * n, .size = 1 + n};
 
-	if (n % 12 == 11)
+	if (n < FAR && n % 12 == 11)
 		return h5_chunk_index_trim(t->index, 20, target_count_chunk, &(uint64_t){0});
-	if (n % 4 == 3)
+	if (n < FAR && n % 4 == 3)
 		chunk = (struct h5_chunk){.address = H5_UNDEF};
 	return h5_chunk_index_set(t->index, scaled, &chunk);
 }
@@ -386,6 +389,27 @@ START_TEST(given_up_without_memory)
 		SUCCEEDS(h5_tx_commit(scratch.file));
 		scratch_release(&scratch);
 	}
+}
+END_TEST
+
+/* Each has blocks of its own, of all kinds. */
+START_TEST(new_blocks_without_memory)
+{
+	struct contents contents;
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	for (unsigned n = 0; n < 4; n++) {
+		fail_change(&t, FAR + n, 1);
+		contents = contents_of(&t);
+		ck_assert_uint_eq(contents.chunks, n + 1);
+	}
+	SUCCEEDS(target_commit(&t));
+	target_close(&t);
+	target_open(&t);
+	contents = contents_of(&t);
+	ck_assert_uint_eq(contents.chunks, 4);
+	target_release(&t);
 }
 END_TEST
 
@@ -541,6 +565,7 @@ START_TEST(trims_of_nothing_and_that_fail)
 	enum { CHUNKS = 20 };
 
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct fault_io record = {0};
 		struct h5_tx_watch watches[BLOCKS] = {0};
 		struct blocks blocks = {0};
 		const struct h5_extent_visits visits = {skip_chunk, add_block, &blocks};
@@ -548,7 +573,7 @@ START_TEST(trims_of_nothing_and_that_fail)
 		uint64_t at[BLOCKS];
 		struct target t;
 
-		target_init(&t, cases[c][0], cases[c][1], NULL);
+		target_init(&t, cases[c][0], cases[c][1], &record);
 		for (uint64_t n = 0; n < CHUNKS; n++)
 			SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[H5_RANK_MAX]){n},
 						    &(struct h5_chunk){.address = 800 + 8 * n, .size = 1}));
@@ -561,6 +586,9 @@ START_TEST(trims_of_nothing_and_that_fail)
 			h5_tx_watch(t.file, &watches[i], &at[i]);
 		}
 		ck_assert_int_eq(h5_chunk_index_trim(t.index, CHUNKS, refuse_chunk, NULL), 0);
+		record.record = true;
+		SUCCEEDS(h5_tx_commit(t.file));
+		ck_assert_uint_eq(record.count, 0);
 		for (size_t i = 0; i < blocks.count; i++) {
 			ck_assert_uint_eq(at[i], blocks.at[i].offset);
 			h5_tx_unwatch(t.file, &watches[i]);
@@ -570,11 +598,12 @@ START_TEST(trims_of_nothing_and_that_fail)
 		ck_assert_uint_eq(after.chunks, before.chunks);
 		ck_assert_uint_eq(after.sum, before.sum);
 		target_release(&t);
+		fault_io_release(&record);
 	}
 }
 END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, a_key_below_its_node,
-	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, given_up_without_memory,
-	  a_failed_write_does_not_move_the_end)
+	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, new_blocks_without_memory,
+	  a_key_below_its_node, a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail,
+	  given_up_without_memory, a_failed_write_does_not_move_the_end)
