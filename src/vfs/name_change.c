@@ -53,7 +53,6 @@ void h5_naming_release(struct h5_naming *name)
 {
 	if (name->exists)
 		h5_link_release(&name->link);
-	name->exists = false;
 	free(name->note);
 	name->note = NULL;
 }
