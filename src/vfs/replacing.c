@@ -44,7 +44,6 @@ bool h5_replacing_truncates(const struct h5_handle *h, uint64_t size)
 
 int h5_replacing_resize(struct h5_handle *h, uint64_t size)
 {
-	h->unsaved = true;
 	return h->replacement ? h5_replacement_resize(h->replacement, size)
 			      : h5_replacing_begin(h, &h->input);
 }

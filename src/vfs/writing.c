@@ -38,7 +38,6 @@ static int write_new(struct h5_handle *h, uint64_t offset, const void *data, siz
 
 	if (rc)
 		return rc;
-	h->unsaved = true;
 	rc = h5_replacing_write(h, offset, data, n, where, written);
 	h5_change_done(h->vfs);
 	return rc;
