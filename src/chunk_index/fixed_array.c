@@ -423,7 +423,7 @@ static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool 
 static int make_safe(struct h5_chunk_index *index, uint64_t page)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
-	bool safe = false;
+	bool safe;
 	int rc = 0;
 
 	if (header->data_block == H5_UNDEF)

@@ -145,7 +145,7 @@ static int add_attribute(struct maker *maker, const struct h5_attribute *a)
 	char name[H5_NAME_MAX + 1];
 	size_t n = h5_name_of_attribute(a->name, name) + 1, before = texts->values.size;
 	struct text text = {.name = (uint32_t)texts->list.size, .text = (uint32_t)before};
-	bool good = false;
+	bool good;
 	int rc = texts->list.size + n > LIST_MAX ? -E2BIG : try_value(maker, a, &good);
 
 	if (rc == -E2BIG) {

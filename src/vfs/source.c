@@ -359,7 +359,7 @@ static int replace(struct h5_source *source)
 	const struct h5_intake *intake = &source->intake;
 	const struct h5_dataset *from, *to;
 	struct h5_lru_entry *from_ref, *to_ref;
-	bool alike = false;
+	bool alike;
 	int rc = h5_dataset_get(intake->file, source->shown, &to_ref, &to);
 
 	if (rc)

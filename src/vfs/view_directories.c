@@ -37,7 +37,7 @@ int h5_view_directory_find(struct h5_vfs *vfs, const struct h5_node *directory, 
 	struct h5_view v = h5_content_view(vfs, directory);
 	char *path = path_of(directory, name);
 	uint64_t found = H5_UNDEF;
-	bool is_directory = false;
+	bool is_directory;
 	int rc = path ? 0 : -ENOMEM;
 
 	if (!rc && strlen(path) > PATH_MOST)
