@@ -554,6 +554,12 @@ START_TEST(sizes_that_are_known)
 	ck_assert(entry.size_known && !entry.made);
 	ck_assert_int_eq(entry.st.st_size, 24);
 	h5_vfs_forget(scene.vfs, entry.node, 1);
+	entry = look_up("", "group");
+	ck_assert(entry.size_known);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	entry = look_up("", "soft");
+	ck_assert(entry.size_known);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
 }
 END_TEST
 
