@@ -383,7 +383,7 @@ tests_unit_check_cache_image_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_filter_SOURCES = tests/unit/check_filter.c $(fault_alloc)
 tests_unit_check_filter_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc) $(strict_lock)
-tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list
+tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list,--wrap=h5_remote_tag
 tests_unit_check_grants_SOURCES = tests/unit/check_grants.c $(fault_alloc)
 tests_unit_check_grants_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)

@@ -6,8 +6,7 @@
 #include "fault_alloc.h"
 #include "io/remote_link.h"
 #include "remote/listing.h"
-#include "tree/bucket_listing.h"
-#include "tree/tree.h"
+#include "tree/object.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -228,10 +227,11 @@ END_TEST
 /* A bucket whose pages the test makes, and a clock that it sets. */
 static struct {
 	const char *const
-		*keys;	/* in ascending order; NULL at the end. NULL: the link is asked, not the test */
-	unsigned page;	/* names of a page */
-	unsigned empty; /* pages without a name come first, */
-	bool late;	/* or behind the first one that has some */
+		*keys;	 /* in ascending order; NULL at the end. NULL: the link is asked, not the test */
+	unsigned page;	 /* names of a page */
+	unsigned empty;	 /* pages without a name come first, */
+	bool late;	 /* or behind the first one that has some */
+	const char *tag; /* of all objects; NULL: TAG */
 	unsigned requests;
 	unsigned fails; /* the last of so many requests fails; 0: none does */
 	unsigned takes; /* seconds, each request */
@@ -257,8 +257,8 @@ static void add_key(FILE *page, const char *key, size_t n)
 		fprintf(page, "<CommonPrefixes><Prefix>run/%.*s</Prefix></CommonPrefixes>",
 			(int)(slash - key) + 1, key);
 	else
-		fprintf(page, "<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>" TAG "</ETag></Contents>",
-			key, strlen(key));
+		fprintf(page, "<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>%s</ETag></Contents>", key,
+			strlen(key), pages.tag ? pages.tag : TAG);
 }
 
 /* Both are the same item. */
@@ -279,7 +279,7 @@ int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char 
 	unsigned number = token ? (unsigned)atoi(token) : 0, first, item = 0, shown = 0;
 	const char *before = NULL;
 	size_t n = strlen(below);
-	bool more = false;
+	bool more = false, counts;
 	FILE *out;
 
 	if (!pages.keys)
@@ -288,6 +288,7 @@ int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char 
 	pages.time += pages.takes;
 	if (pages.fails && !--pages.fails)
 		return h5_fail(-EIO, H5_UNDEF, "no answer");
+	counts = fault_alloc_count(false); /* what the page takes is no matter */
 	out = open_memstream(page, got);
 	fprintf(out, "<ListBucketResult>");
 	if (pages.late && !number)
@@ -307,6 +308,7 @@ int __wrap_h5_remote_list(struct h5_remote *link, const char *below, const char 
 		fprintf(out, "<NextContinuationToken>%u</NextContinuationToken>", number + 1);
 	fprintf(out, "<IsTruncated>%s</IsTruncated></ListBucketResult>", more ? "true" : "false");
 	fclose(out);
+	fault_alloc_count(counts);
 	return 0;
 }
 
@@ -573,6 +575,131 @@ START_TEST(listings_that_nobody_wants)
 }
 END_TEST
 
+/* ---- a tree of such a bucket ---- */
+
+/* The version that the store named when the object was opened; 0: it was not asked. */
+static uint64_t tag_of_opened;
+uint64_t __real_h5_remote_tag(struct h5_remote *link, const char *name, uint64_t version);
+uint64_t __wrap_h5_remote_tag(struct h5_remote *link, const char *name, uint64_t version);
+uint64_t __wrap_h5_remote_tag(struct h5_remote *link, const char *name, uint64_t version)
+{
+	if (!pages.keys)
+		return __real_h5_remote_tag(link, name, version);
+	ck_assert_str_eq(name, "b/c");
+	return tag_of_opened;
+}
+
+static struct h5_tree *open_tree(void)
+{
+	static char url[] = "s3://bucket/run/";
+	static struct h5_remote link = {.url = url};
+	struct h5_tree_options options = {
+		.match = H5_TREE_MATCH, .open_files = 2, .vfs = {.url = url, .file_fd = -1}};
+	struct h5_tree *tree;
+
+	pages.keys = few;
+	pages.page = 9;
+	pages.requests = 0;
+	pages.time = 1000;
+	options.set.remote = &link;
+	ck_assert_int_eq(h5_tree_open(NULL, &options, &tree), 0);
+	return tree;
+}
+
+static void close_tree(struct h5_tree *tree)
+{
+	h5_tree_close(tree);
+	memset(&pages, 0, sizeof pages);
+}
+
+static struct h5_tree_node *look_up(struct h5_tree *tree, struct h5_tree_node *parent, const char *name)
+{
+	struct h5_tree_entry entry;
+
+	ck_assert_int_eq(h5_tree_lookup(tree, parent, name, &entry), 0);
+	return entry.node;
+}
+
+/* Names are looked up in the listing that there is. */
+START_TEST(names_of_a_tree)
+{
+	struct h5_tree *tree = open_tree();
+	struct h5_tree_node *root = h5_tree_root(tree);
+	struct h5_tree_entry entry;
+
+	ck_assert_uint_eq(pages.requests, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		struct h5_tree_node *folder = look_up(tree, root, "b"), *object = look_up(tree, root, "a");
+
+		ck_assert_int_eq(h5_tree_kind(folder), H5_TREE_FOLDER);
+		ck_assert_int_eq(h5_tree_kind(object), H5_TREE_PLAIN);
+		ck_assert_int_eq(h5_tree_lookup(tree, root, "c", &entry), -ENOENT);
+		h5_tree_forget(tree, folder, 1);
+		h5_tree_forget(tree, object, 1);
+	}
+	ck_assert_uint_eq(pages.requests, 1);
+	close_tree(tree);
+}
+END_TEST
+
+/* If the store names the version otherwise than in the listing, it lists the object once more, which tells
+ * whether it was replaced. */
+START_TEST(an_object_that_was_opened)
+{
+	static const char *const none[] = {"a", "d", NULL};
+	static const uint64_t other = 12345;
+	struct h5_tree *tree = open_tree();
+	struct h5_tree_node *folder = look_up(tree, h5_tree_root(tree), "b"),
+			    *object = look_up(tree, folder, "c");
+	unsigned failures = 0;
+	bool fired = true;
+
+	ck_assert_uint_eq(object->device, h5_listing_version(TAG));
+	pages.requests = 0;
+	tag_of_opened = 0;
+	ck_assert_int_eq(h5_tree_object_check(tree, object), 0);
+	tag_of_opened = object->device;
+	ck_assert_int_eq(h5_tree_object_check(tree, object), 0);
+	ck_assert_uint_eq(pages.requests, 0);
+	/* Though there is a listing that may be believed. */
+	tag_of_opened = other;
+	for (unsigned i = 1; i < 3; i++) {
+		struct h5_bucket_folder *listed;
+
+		ck_assert_int_eq(h5_bucket_list(tree->bucket, "b/", &listed), 0);
+		h5_bucket_put(tree->bucket, listed);
+		pages.requests = 0;
+		ck_assert_int_eq(h5_tree_object_check(tree, object), 0);
+		ck_assert_uint_eq(pages.requests, 1);
+	}
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_tree_object_check(tree, object);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		failures += rc != 0;
+	}
+	ck_assert_uint_gt(failures, 2);
+	pages.fails = 1;
+	ck_assert_int_eq(h5_tree_object_check(tree, object), -EIO);
+	pages.tag = "\"2\"";
+	ck_assert_int_eq(h5_tree_object_check(tree, object), -ESTALE);
+	ck_assert_str_eq(h5_error_last()->text, "the object was replaced");
+	pages.tag = NULL;
+	ck_assert_int_eq(h5_tree_object_check(tree, object), 0);
+	pages.keys = none;
+	ck_assert_int_eq(h5_tree_object_check(tree, object), -ESTALE);
+	h5_tree_forget(tree, object, 1);
+	h5_tree_forget(tree, folder, 1);
+	close_tree(tree);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("bucket", {every_allocation_can_fail, QUESTIONS}, {listings_are_believed, 1},
 		{listings_that_take_long, 1}, {listings_are_given_up, 1}, {names_that_begin_alike, 1},
-		{listings_that_fail, 1}, {listings_that_nobody_wants, 1})
+		{listings_that_fail, 1}, {listings_that_nobody_wants, 1}, {names_of_a_tree, 1},
+		{an_object_that_was_opened, 1})
