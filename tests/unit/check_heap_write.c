@@ -825,9 +825,9 @@ static uint64_t heap_place(struct heap *h, const uint8_t *id, uint64_t *entry)
  * moves, so that a kill leaves the old one. Both ways the other objects stay. */
 START_TEST(replaced_in_one_write)
 {
-	enum { OBJECTS = 24, SIZE = 1500 };
+	enum { OBJECTS = 24, SIZE = 1500, ROOT_MAX = 18 + 8 * 32 + 4 };
 	uint8_t ids[OBJECTS][ID_SIZE];
-	unsigned moved = 0, stayed = 0;
+	unsigned moved = 0, stayed = 0, roots = 0;
 	bool replaced;
 	struct heap h;
 
@@ -835,10 +835,11 @@ START_TEST(replaced_in_one_write)
 	for (unsigned i = 0; i < OBJECTS; i++)
 		SUCCEEDS(heap_insert(&h, SIZE + i, ids[i], ID_SIZE));
 	for (unsigned i = 0; i < OBJECTS; i++) {
-		uint64_t entry, before, after;
+		uint64_t root, entry, before, after;
 		bool safe;
 
 		SUCCEEDS(h5_tx_commit(h.file));
+		root = heap_number(&h, h.address + 132);
 		before = heap_place(&h, ids[i], &entry);
 		safe = h5_tx_is_safe(h.file, before, SIZE + i);
 		SUCCEEDS(h5_fractal_heap_replace(h.file, h.address, ids[i], ID_SIZE, object_of(SIZE + i),
@@ -847,11 +848,17 @@ START_TEST(replaced_in_one_write)
 		after = heap_place(&h, ids[i], &entry);
 		ck_assert_int_eq(after == before, safe);
 		*(safe ? &stayed : &moved) += 1;
+		/* The root changes in place as well. */
+		if (h5_tx_is_safe(h.file, root, ROOT_MAX)) {
+			ck_assert_uint_eq(heap_number(&h, h.address + 132), root);
+			roots += !safe;
+		}
 		for (unsigned k = 0; k < OBJECTS; k++)
 			heap_expect(&h, ids[k], ID_SIZE, SIZE + k);
 	}
 	ck_assert_uint_gt(moved, 0);
 	ck_assert_uint_gt(stayed, 0);
+	ck_assert_uint_gt(roots, 0);
 	heap_end(&h);
 }
 END_TEST
