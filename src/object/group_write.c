@@ -104,8 +104,7 @@ static int put_renewed(struct change *change, const char *name, size_t size, con
 		return rc;
 	free((void *)message.body);
 	h5_unit_begin(change->file);
-	rc = h5_group_renew(change->file, change->address);
-	end(change, 0);
+	rc = end(change, h5_group_renew(change->file, change->address));
 	if (!rc)
 		rc = begin(change, change->file, change->address);
 	if (!rc)
