@@ -1,4 +1,5 @@
 /* Changes of symbol tables whose allocations, reads and writes fail, and tables that are damaged. */
+#include "base/error.h"
 #include "fault_alloc.h"
 #include "symbol_model.h"
 
@@ -249,6 +250,42 @@ START_TEST(a_text_without_end)
 }
 END_TEST
 
+/* A leaf has no entries: no name of its range can come or go, though the key before it changes. All other
+ * names can. */
+START_TEST(an_empty_leaf)
+{
+	enum { LINKS = 700, HEAD = 24, CHILD = 16 };
+	struct symbol_model *m = symbol_model_begin("small", LINKS, NULL);
+	uint64_t node = m->table.btree;
+	unsigned refused = 0, removed = 0;
+	char name[SYMBOL_NAME];
+	struct h5_symbol symbol;
+
+	ck_assert_uint_gt(number_at(m, node + 5, 1), 1);
+	while (number_at(m, node + 5, 1)) {
+		ck_assert_uint_gt(number_at(m, node + 6, 2), 1);
+		node = number_at(m, node + HEAD + 8 + (unsigned)_i * CHILD, 8);
+	}
+	poke_number(m, node + 6, 0, 2);
+	for (unsigned i = 0; i < LINKS; i++) {
+		size_t n = symbol_name(i, name);
+		bool is_there = !h5_symbol_table_lookup(m->file, &m->table, name, n, &symbol);
+		int rc = symbol_remove(m, i);
+
+		ck_assert_int_eq(rc, is_there ? 0 : -EUCLEAN);
+		if (!is_there)
+			ck_assert_str_eq(h5_error_last()->text,
+					 "version 1 B-tree: an empty node below the root");
+		ck_assert_int_eq(h5_symbol_table_lookup(m->file, &m->table, name, n, &symbol), -ENOENT);
+		*(is_there ? &removed : &refused) += 1;
+	}
+	ck_assert_uint_gt(refused, 0);
+	ck_assert_uint_gt(removed, 100);
+	SUCCEEDS(h5_tx_commit(m->file));
+	symbol_model_end(m);
+}
+END_TEST
+
 /* Any byte may be anything: nothing breaks. */
 START_TEST(random_damage)
 {
@@ -277,4 +314,4 @@ START_TEST(random_damage)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_faults", {every_allocation_can_fail, 1}, {every_write_can_fail, 1},
-		{damaged_tables, 17}, {a_text_without_end, 1}, {random_damage, 200})
+		{damaged_tables, 17}, {a_text_without_end, 1}, {an_empty_leaf, 2}, {random_damage, 200})
