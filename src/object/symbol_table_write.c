@@ -381,21 +381,18 @@ static int replace(struct change *c, const struct h5_link *link)
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
-/* Makes `key` the first key of child i, and of the first node on each level below. */
+/* Makes `key` the first key of child i, and of the first node on each level below. Only leaves are empty. */
 static int set_first(struct change *c, struct h5_btree1_edit *e, unsigned i, uint64_t key)
 {
-	int rc = 0;
+	for (; e->node.level; i = 0) {
+		int rc = h5_btree1_change_load_right(&c->tree, e, i, &e);
 
-	for (; e->node.level && !rc; i = 0) {
-		rc = h5_btree1_change_load_right(&c->tree, e, i, &e);
 		if (rc)
 			return rc;
 		e->node.keys[0].name = key;
 		e->dirty = true;
-		if (!e->node.count)
-			return 0;
 	}
-	return rc;
+	return 0;
 }
 
 /* Makes `key` the key behind child i. */
