@@ -124,7 +124,7 @@ static bool enum_name(const struct h5_datatype *t, const char *text, size_t n, u
 
 /* ---- references ---- */
 
-/* True: the old reference is written as this JSON. */
+/* *same: the old reference is written as this JSON. On failure it stays as it is. */
 static int is_as_old(const struct h5_value_parser *p, const struct h5_datatype *t, struct json_object *json,
 		     const uint8_t *old, bool *same)
 {
@@ -132,7 +132,6 @@ static int is_as_old(const struct h5_value_parser *p, const struct h5_datatype *
 	struct h5_buf text;
 	int rc;
 
-	*same = false;
 	h5_buf_init(&text, SIZE_MAX);
 	rc = h5_reference_json(p->context, t, old, false, &text);
 	if (!rc)
