@@ -1,5 +1,6 @@
 /* Files of a folder: which are HDF5 files, when they open, close and commit, and the nodes that lead into
  * them. */
+#include "base/error.h"
 #include "base/wait.h"
 #include "fault_call.h"
 #include "scratch.h"
@@ -98,6 +99,29 @@ START_TEST(a_look_at_the_signature)
 }
 END_TEST
 
+static void replace_x(void)
+{
+	scratch_run("cp '%s/x.h5' '%s/y'; mv '%s/y' '%s/x.h5'", folder.path, folder.path, folder.path,
+		    folder.path);
+}
+
+/* Another file gets the name before it is looked at: its signature tells nothing of the one that was found.
+ */
+START_TEST(files_that_are_replaced_before_a_look)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *node;
+	struct h5_tree_entry entry;
+
+	folder_make_file("x.h5", "\x89HDF\r\n\x1a\n", 0, 100);
+	h5_wait_set(replace_x);
+	ck_assert_int_eq(h5_tree_lookup(folder.tree, root, "x.h5", &entry), -ESTALE);
+	ck_assert(!h5_wait_is_noticed());
+	node = folder_find(root, "x.h5");
+	ck_assert_int_eq(h5_tree_kind(node), H5_TREE_FILE);
+	folder_forget(node);
+}
+END_TEST
+
 /* ---- open files ---- */
 
 static unsigned shares; /* of the last share of a cache */
@@ -188,6 +212,44 @@ START_TEST(files_that_requests_use)
 	ck_assert_str_eq(folder.closed, "b");
 	h5_tree_leave(folder.tree, &ins[0]);
 	folder_forget_files(nodes);
+}
+END_TEST
+
+static struct h5_tree_inside inside_first;
+
+static void leave_first(void)
+{
+	ck_assert_str_eq(folder.closed, "");
+	h5_tree_leave(folder.tree, &inside_first);
+}
+
+/* A file that is written is open under one of its names. Another one waits for the requests that use it, but
+ * not for programs that have it open. */
+START_TEST(two_names_of_a_file)
+{
+	struct h5_tree_node *nodes[2];
+	struct h5_tree_dir *dir;
+
+	scratch_run("ln '%s/a.h5' '%s/z.h5'", folder.path, folder.path);
+	folder.options.set.writable = true;
+	folder_reopen();
+	nodes[0] = folder_find(h5_tree_root(folder.tree), "a.h5");
+	nodes[1] = folder_find(h5_tree_root(folder.tree), "z.h5");
+	ck_assert_ptr_ne(nodes[0]->file, nodes[1]->file);
+	SUCCEEDS(h5_tree_enter(folder.tree, nodes[0], &inside_first));
+	h5_wait_set(leave_first);
+	SUCCEEDS(folder_use(nodes[1]));
+	ck_assert(!h5_wait_is_noticed());
+	ck_assert_str_eq(folder.closed, "a");
+	ck_assert_uint_eq(folder.tree->open_count, 1);
+	SUCCEEDS(h5_tree_opendir(folder.tree, nodes[1], &dir));
+	ck_assert_int_eq(folder_use(nodes[0]), -EBUSY);
+	ck_assert_str_eq(h5_error_last()->text, "it is open under another name");
+	h5_tree_closedir(dir);
+	SUCCEEDS(folder_use(nodes[0]));
+	ck_assert_str_eq(folder.closed, "az");
+	folder_forget(nodes[0]);
+	folder_forget(nodes[1]);
 }
 END_TEST
 
@@ -608,6 +670,8 @@ int main(void)
 					  {a_look_at_the_signature, 1},
 					  {as_many_files_as_may_be_open, 1},
 					  {files_that_requests_use, 1},
+					  {files_that_are_replaced_before_a_look, 1},
+					  {two_names_of_a_file, 1},
 					  {files_that_others_change, 1},
 					  {files_that_are_replaced_before_they_open, 1},
 					  {links_in_files_that_do_not_open, 1},
