@@ -1,4 +1,5 @@
 /* The messages of types, as libhdf5 writes them. */
+#include "base/error.h"
 #include "fault_alloc.h"
 #include "format/convert.h"
 #include "format/datatype_make.h"
@@ -248,18 +249,8 @@ START_TEST(names_of_types)
 		"i-4",
 		"vlen",
 		"vlen  str",
-		"()i4",
-		"(3)i4",
-		"(2,3,)i4",
-		"(3,",
 		"(3,)",
-		"(,3)i4",
-		"(,)i4",
-		"(2 3)i4",
-		"(-1,)i4",
-		"(18446744073709551615,)i1",
 		"(4294967296,4294967296)i1",
-		"(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)<i2",
 		"[]",
 		"[[]]",
 		"[\"a\",\"i4\"]",
@@ -284,6 +275,21 @@ START_TEST(names_of_types)
 		"[[\"a\",null]]",
 		"{}",
 	};
+	static const char *const no_shapes[] = {
+		"()i4",
+		"(3)i4",
+		"(2,3,)i4",
+		"(3,",
+		"(,3)i4",
+		"(,)i4",
+		"(2 3)i4",
+		"(-1,)i4",
+		"(18446744073709551615,)i1",
+		"(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)<i2",
+		"(18446744073709551616,)i1",
+		"(2,99999999999999999999)i1",
+		"(",
+	};
 	struct h5_dataspace space;
 	struct h5_datatype *type;
 
@@ -294,6 +300,14 @@ START_TEST(names_of_types)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		if (h5_numpy_parse_shaped(wrong[i], strlen(wrong[i]), 8, &type, &space) != -EINVAL)
 			ck_abort_msg("taken: %s", wrong[i]);
+		ck_assert_ptr_null(type);
+	}
+	for (size_t i = 0; i < sizeof no_shapes / sizeof *no_shapes; i++) {
+		const char *text = no_shapes[i];
+
+		ck_assert_int_eq(h5_numpy_parse_shaped(text, strlen(text), 8, &type, &space), -EINVAL);
+		ck_assert_msg(strstr(h5_error_last()->text, "a shape is written"), "%s: %s", text,
+			      h5_error_last()->text);
 		ck_assert_ptr_null(type);
 	}
 }
