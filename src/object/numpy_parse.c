@@ -278,17 +278,15 @@ int h5_numpy_parse(const char *text, size_t n, uint8_t size_of_offsets, struct h
 /* Reads a tuple of Python, and moves *p behind it: (2,3) or (3,). */
 static bool read_shape(const char **p, const char *end, struct h5_dataspace *space)
 {
-	bool comma = false;
-
 	space->kind = H5_SPACE_SIMPLE;
-	for (++*p; *p < end && **p != ')'; comma = *p < end && **p == ',', *p += comma) {
-		if ((space->rank && !comma) || space->rank == H5_RANK_MAX ||
+	for (++*p; *p < end && **p != ')'; *p += *p < end && **p == ',') {
+		if ((space->rank && (*p)[-1] != ',') || space->rank == H5_RANK_MAX ||
 		    !read_number(p, end, &space->dims[space->rank]) ||
 		    space->dims[space->rank] == H5_UNLIMITED)
 			return false;
 		space->rank++;
 	}
-	if (*p == end || !space->rank || (space->rank == 1) != comma)
+	if (*p == end || !space->rank || (space->rank == 1) != ((*p)[-1] == ','))
 		return false;
 	++*p;
 	return true;
