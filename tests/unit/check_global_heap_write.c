@@ -1,7 +1,7 @@
 /* New values of variable length: in a committed dataset, whose elements are then made to refer to them.
  * libhdf5 judges, in tests/judge/global_heap_judge.py. */
 #include "base/error.h"
-#include "change/transaction.h"
+#include "change/private.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
 #include "heap_scene.h"
@@ -253,6 +253,28 @@ START_TEST(free_space_across_pages)
 	SUCCEEDS(heap_scene_commit(&s));
 	SUCCEEDS(h5_global_heap_check(s.scratch.file, address));
 	heap_scene_end(&s);
+}
+END_TEST
+
+/* SWMR readers keep what they know of a committed collection, so the batch begins another one. */
+START_TEST(collections_that_readers_know)
+{
+	uint64_t address, other;
+	uint32_t index;
+	struct heap_scene s;
+
+	for (unsigned swmr = 0; swmr < 2; swmr++) {
+		heap_scene_begin(&s, "latest", NULL);
+		h5_tx_find(s.scratch.file)->space.keeps = swmr;
+		SUCCEEDS(s.batch.sink.put(&s.batch.sink, "one", 3, &address, &index));
+		SUCCEEDS(heap_scene_commit(&s));
+		SUCCEEDS(s.batch.sink.put(&s.batch.sink, "two", 3, &other, &index));
+		ck_assert_int_eq(other == address, !swmr);
+		ck_assert_uint_eq(index, swmr ? 1 : 2);
+		SUCCEEDS(heap_scene_commit(&s));
+		ck_assert_uint_eq(count_objects(&s, address), swmr ? 1 : 2);
+		heap_scene_end(&s);
+	}
 }
 END_TEST
 
@@ -525,5 +547,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
 		{collections_of_a_batch_grow, 1}, {objects_go, 5}, {objects_stay, 1},
-		{free_space_across_pages, 2}, {others_share_a_collection, 1}, {the_largest_object, 2},
-		{killed_between_cells, 2}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
+		{free_space_across_pages, 2}, {collections_that_readers_know, 1},
+		{others_share_a_collection, 1}, {the_largest_object, 2}, {killed_between_cells, 2},
+		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
