@@ -218,6 +218,11 @@ START_TEST(what_is_refused)
 	ck_assert_int_eq(h5_attribute_replace(s.scratch.file, s.group, "new", s.type, &huge, values), -E2BIG);
 	memset(name, 'n', NAME);
 	ck_assert_int_eq(h5_attribute_create(s.scratch.file, s.group, name, s.type, &one, values), -E2BIG);
+	/* There is no object at address 8. */
+	ck_assert_int_eq(h5_attribute_create(s.scratch.file, 8, "x", s.type, &one, values), -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_replace(s.scratch.file, 8, "new", s.type, &one, values), -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_update(s.scratch.file, 8, "new", values, 4), -EUCLEAN);
+	ck_assert_int_eq(h5_attribute_remove(s.scratch.file, 8, "new"), -EUCLEAN);
 	SUCCEEDS(perform(&s, UPDATE));
 	judge(&s, _i % 4 == 0);
 	end(&s);

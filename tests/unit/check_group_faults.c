@@ -4,6 +4,7 @@
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "group_model.h"
+#include "object/group_create.h"
 #include "object/own_message.h"
 
 #include <stdio.h>
@@ -277,9 +278,13 @@ START_TEST(what_is_refused)
 		h5_group_rename(m->file, m->group, "A", 1, &(struct h5_link){.name = ".", .name_size = 1}),
 		-EINVAL);
 	ck_assert_int_eq(h5_group_insert(m->file, m->targets[0], &none), -ENOTDIR);
+	/* There is no object at address 8. */
+	ck_assert_int_eq(h5_group_insert(m->file, 8, &none), -EUCLEAN);
+	ck_assert_int_eq(h5_group_remove(m->file, 8, "A", 1), -EUCLEAN);
 	SUCCEEDS(group_insert(m, group_choose(m, false), 'h'));
 	SUCCEEDS(h5_unit_end(m->file, 0));
 	ck_assert_int_eq(h5_group_remove(m->file, m->group, "none", 4), -ENOENT);
+	ck_assert_int_eq(h5_group_renew(m->file, 8), -EUCLEAN);
 	group_check(m);
 	group_judge(m, false);
 	group_model_end(m);
