@@ -78,9 +78,9 @@ static bool is_same(const struct h5_datatype *a, const struct h5_datatype *b)
 	case H5_CLASS_ARRAY:
 		return same_array(a, b);
 	case H5_CLASS_COMPLEX:
-		return is_same(a->complex.base, b->complex.base);
+		break;
 	}
-	return false;
+	return is_same(a->complex.base, b->complex.base);
 }
 
 bool h5_convert_is_needed(const struct h5_datatype *from, const struct h5_datatype *to)
