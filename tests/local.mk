@@ -171,6 +171,7 @@ UNIT_TESTS = \
 	tests/unit/check_walk \
 	tests/unit/check_window \
 	tests/unit/check_write_faults \
+	tests/unit/check_zarr_dimensions \
 	tests/unit/crash_replay
 
 EXTRA_DIST += tests/lib/bytes.h tests/lib/chunk_index_account.h tests/lib/edge.h tests/lib/examples.h tests/lib/fault_step.h tests/lib/filter_data.h \
@@ -423,6 +424,7 @@ tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_
 tests_unit_check_dense_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 # A fetcher in the test's process.

@@ -94,9 +94,11 @@ static int look_at_scale(const struct h5_view *v, uint64_t address, struct scale
 
 	if (rc)
 		return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
-	*found = s->name ? length == s->length : length >= s->length;
-	if (*found && s->name)
-		return add_name_of(v, address, s->name);
+	if (s->name) {
+		*found = length == s->length;
+		return *found ? add_name_of(v, address, s->name) : 0;
+	}
+	*found = length >= s->length;
 	s->length = h5_max(s->length, length);
 	return 0;
 }

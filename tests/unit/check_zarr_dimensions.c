@@ -1,0 +1,262 @@
+/* Names of a Zarr array's dimensions, by attributes that are as they should be, and by ones that are not. */
+#include "change/transaction.h"
+#include "dataset/create.h"
+#include "dataset/writer.h"
+#include "format/datatype_make.h"
+#include "object/attribute_write.h"
+#include "object/group_write.h"
+#include "object/heap_batch.h"
+#include "scratch.h"
+#include "view/views.h"
+#include "view/zarr.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_MOST = 8 };
+
+static struct scratch scratch;
+static struct {
+	uint64_t address;
+	const char *name;
+} named[NAMED_MOST];
+static size_t named_count;
+
+static void setup(void)
+{
+	scratch_init(&scratch, "header_create-latest.h5");
+	scratch_open(&scratch);
+	named_count = 0;
+}
+
+static void teardown(void)
+{
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	h5_dataset_writers_close(scratch.file);
+	scratch_release(&scratch);
+}
+
+/* ---- objects ---- */
+
+/* A dataset in the root group. */
+static uint64_t make(const char *name, unsigned rank, uint64_t rows, uint64_t columns)
+{
+	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
+	struct h5_new_dataset how = {.type = type,
+				     .space = {.kind = rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR,
+					       .rank = rank,
+					       .elements = 1,
+					       .dims = {rows, columns},
+					       .max = {rows, columns}},
+				     .layout = H5_LAYOUT_CONTIGUOUS};
+	struct h5_link link = {.name = name, .name_size = strlen(name)};
+	uint64_t address;
+
+	SUCCEEDS(h5_dataset_create(scratch.file, &how, &address));
+	h5_datatype_free(type);
+	link.address = address;
+	SUCCEEDS(h5_group_insert(scratch.file, h5_file_superblock(scratch.file)->root, &link));
+	ck_assert_uint_lt(named_count, NAMED_MOST);
+	named[named_count].address = address;
+	named[named_count++].name = name;
+	return address;
+}
+
+/* Gives the object an attribute with so many elements, in place of the one it has. The type is released. */
+static void give(uint64_t address, const char *name, struct h5_datatype *type, uint64_t count,
+		 const void *data)
+{
+	const struct h5_dataspace space = {
+		.kind = H5_SPACE_SIMPLE, .rank = 1, .elements = count, .dims = {count}, .max = {count}};
+	int rc = h5_attribute_remove(scratch.file, address, name);
+
+	ck_assert(!rc || rc == -ENODATA);
+	SUCCEEDS(h5_attribute_create(scratch.file, address, name, type, &space, data));
+	h5_datatype_free(type);
+}
+
+static void give_text(uint64_t address, const char *name, const char *text)
+{
+	give(address, name,
+	     h5_datatype_make_string((uint32_t)strlen(text) + 1, H5_PAD_NULLTERM, H5_CHARSET_ASCII), 1, text);
+}
+
+static void give_number(uint64_t address, const char *name, int32_t number)
+{
+	give(address, name, h5_datatype_make_integer(4, true, H5_ORDER_LE), 1, &number);
+}
+
+static struct h5_datatype *list_type(void)
+{
+	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_ASCII),
+			   *base = calloc(1, sizeof *base);
+
+	h5_datatype_free((struct h5_datatype *)(uintptr_t)type->vlen.base);
+	base->class = H5_CLASS_REFERENCE;
+	base->size = 8;
+	base->reference.kind = H5_REF_OBJECT;
+	type->vlen.base = base;
+	type->vlen.is_string = false;
+	return type;
+}
+
+/* Gives the dataset lists of two references each; H5_UNDEF: to nothing. */
+static void give_lists(uint64_t address, uint64_t count, uint64_t lists[][2])
+{
+	struct h5_heap_batch heap;
+	uint8_t data[2][16] = {{2}, {2}};
+
+	h5_heap_batch_init(&heap, scratch.file);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t at;
+		uint32_t index;
+
+		SUCCEEDS(heap.sink.put(&heap.sink, lists[i], 16, &at, &index));
+		memcpy(data[i] + 4, &at, 8);
+		memcpy(data[i] + 12, &index, 4);
+	}
+	SUCCEEDS(h5_heap_batch_flush(&heap));
+	h5_heap_batch_release(&heap);
+	give(address, "DIMENSION_LIST", list_type(), count, data);
+}
+
+/* ---- names ---- */
+
+static int path_of(void *arg, uint64_t address, struct h5_buf *path)
+{
+	(void)arg;
+	for (size_t i = 0; i < named_count; i++)
+		if (named[i].address == address) {
+			h5_buf_printf(path, "way/to/%s", named[i].name);
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static size_t file_name(const struct h5_view_ops *view, const char *name, size_t size, char out[256])
+{
+	(void)view;
+	memcpy(out, name, size);
+	return size;
+}
+
+static void check_names(uint64_t address, const char *expected)
+{
+	const struct h5_view_tree tree = {
+		.file = scratch.file, .root = h5_file_superblock(scratch.file)->root, .name = file_name};
+	static uint64_t state;
+	struct h5_view v = {.ops = &h5_view_zarr,
+			    .file = scratch.file,
+			    .address = address,
+			    .tree = &tree,
+			    .context = {.file = scratch.file, .object_path = path_of},
+			    .state = ++state};
+	struct h5_zarr_array array;
+	struct h5_buf out;
+
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	h5_buf_init(&out, 1000);
+	SUCCEEDS(h5_view_begin(&v, NULL));
+	SUCCEEDS(h5_view_complete(&v));
+	SUCCEEDS(h5_zarr_array_get(&v, H5_ZARR_V2, &array));
+	SUCCEEDS(h5_zarr_add_dimensions(&v, &array, &out));
+	h5_buf_byte(&out, 0);
+	ck_assert_msg(!strcmp(out.data, expected), "%ju: %s, not %s", (uintmax_t)state, out.data, expected);
+	h5_buf_release(&out);
+	h5_view_release(&v);
+}
+
+/* The first scale that is one, and as long as the dimension. */
+START_TEST(names_by_scales)
+{
+	const uint64_t x = make("x", 1, 3, 0), y = make("y", 1, 2, 0), d = make("d", 2, 3, 2);
+	const uint64_t root = h5_file_superblock(scratch.file)->root;
+
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_2\"]");
+	give_lists(d, 2, (uint64_t[][2]){{x, y}, {y, x}});
+	check_names(d, "[\"x\",\"y\"]");
+	give_lists(d, 2, (uint64_t[][2]){{y, x}, {x, y}});
+	check_names(d, "[\"x\",\"y\"]");
+	give_lists(d, 2, (uint64_t[][2]){{H5_UNDEF, x}, {0, y}});
+	check_names(d, "[\"x\",\"y\"]");
+	give_lists(d, 2, (uint64_t[][2]){{root, x}, {UINT64_C(1) << 40, y}});
+	check_names(d, "[\"x\",\"y\"]");
+	give_lists(d, 2, (uint64_t[][2]){{y, y}, {x, x}});
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_2\"]");
+	give_lists(d, 2, (uint64_t[][2]){{y, y}, {y, y}});
+	check_names(d, "[\"phony_dim_3\",\"y\"]");
+}
+END_TEST
+
+/* Not of references, or not of as many elements as there are dimensions. */
+START_TEST(lists_of_another_form)
+{
+	const uint64_t x = make("x", 1, 3, 0), d = make("d", 2, 3, 3);
+	const int32_t numbers[] = {1, 2};
+
+	give_lists(d, 1, (uint64_t[][2]){{x, x}});
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_3_1\"]");
+	give(d, "DIMENSION_LIST", h5_datatype_make_integer(4, true, H5_ORDER_LE), 2, numbers);
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_3_1\"]");
+}
+END_TEST
+
+/* A scalar has no length, not even 0. */
+START_TEST(a_scalar_is_no_scale)
+{
+	const uint64_t s = make("s", 0, 0, 0), x = make("x", 1, 0, 0), d = make("d", 1, 0, 0);
+
+	give_lists(d, 1, (uint64_t[][2]){{s, x}});
+	check_names(d, "[\"x\"]");
+}
+END_TEST
+
+/* A scale has its own name: what says that it is one is a whole word. */
+START_TEST(scales_are_known_by_a_word)
+{
+	const uint64_t x = make("x", 1, 3, 0);
+	const int32_t number = 1;
+
+	give_text(x, "CLASS", "DIMENSION_SCALE");
+	check_names(x, "[\"x\"]");
+	give_text(x, "CLASS", "DIMENSION_SCALES");
+	check_names(x, "[\"phony_dim_3\"]");
+	give_text(x, "CLASS", "DIMENSION_SCAL");
+	check_names(x, "[\"phony_dim_3\"]");
+	give(x, "CLASS", h5_datatype_make_string(16, H5_PAD_NULLTERM, H5_CHARSET_ASCII), 0, "");
+	check_names(x, "[\"phony_dim_3\"]");
+	give(x, "CLASS", h5_datatype_make_integer(4, true, H5_ORDER_LE), 1, &number);
+	check_names(x, "[\"phony_dim_3\"]");
+}
+END_TEST
+
+/* A scale of more dimensions has their numbers; a dimension without a variable counts, too. */
+START_TEST(names_by_numbers)
+{
+	const uint64_t a = make("a", 1, 2, 0), b = make("b", 1, 3, 0), x = make("x", 1, 3, 0),
+		       y = make("y", 1, 3, 0), d = make("d", 2, 3, 3);
+	const int32_t numbers[] = {7, 8};
+	const double wrong[] = {7, 8};
+
+	give_text(d, "CLASS", "DIMENSION_SCALE");
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_3_1\"]");
+	give_number(a, "_Netcdf4Dimid", 7); /* of another length */
+	give_number(x, "_Netcdf4Dimid", 7);
+	give_number(y, "_Netcdf4Dimid", 8);
+	give_number(b, "_Netcdf4Dimid", 0);
+	give(d, "_Netcdf4Coordinates", h5_datatype_make_integer(4, true, H5_ORDER_LE), 2, numbers);
+	check_names(d, "[\"x\",\"y\"]");
+	give_text(x, "NAME", "This is a netCDF dimension but not a netCDF variable         3");
+	check_names(d, "[\"x\",\"y\"]");
+	/* There is no second number, whatever lies behind the first. */
+	give(d, "_Netcdf4Coordinates", h5_datatype_make_integer(4, true, H5_ORDER_LE), 1, numbers);
+	check_names(d, "[\"x\",\"phony_dim_3_1\"]");
+	give(d, "_Netcdf4Coordinates", h5_datatype_make_float(8, H5_ORDER_LE), 2, wrong);
+	check_names(d, "[\"phony_dim_3\",\"phony_dim_3_1\"]");
+}
+END_TEST
+
+UNIT_MAIN_AROUND("Zarr dimensions", setup, teardown, names_by_scales, lists_of_another_form,
+		 a_scalar_is_no_scale, scales_are_known_by_a_word, names_by_numbers)
