@@ -119,6 +119,7 @@ UNIT_TESTS = \
 	tests/unit/check_rare \
 	tests/unit/check_pending \
 	tests/unit/check_pipeline \
+	tests/unit/check_plot \
 	tests/unit/check_pool \
 	tests/unit/check_progress \
 	tests/unit/check_read_faults \
@@ -424,6 +425,7 @@ tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_
 tests_unit_check_dense_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_plot_SOURCES = tests/unit/check_plot.c $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
