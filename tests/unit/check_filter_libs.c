@@ -657,10 +657,13 @@ START_TEST(fpzip_arithmetic_is_checked)
 }
 END_TEST
 
-/* Noise behind the header, which does not end: in these, all bits make some number, but the code has gaps. */
+/* Noise behind the header, which does not end: in the first two, all bits make some number, but the code has
+ * gaps; in the others, differences lead out of the range of numbers soon. */
 START_TEST(fpzip_noise_is_damage)
 {
 	enum { HEADER = 24, MORE = 100000 };
+	static const char *const names[] = {"fpzip_f8_300", "fpzip_f8_21_17", "fpzip_f4_precision_8",
+					    "fpzip_f4_precision_31", "fpzip_f8_precision_8"};
 	static uint8_t data[HEADER + MORE];
 	FILE *list = samples_open(listing);
 	struct sample s;
@@ -670,7 +673,9 @@ START_TEST(fpzip_noise_is_damage)
 	while (sample_next(list, &s)) {
 		struct h5_filter_buf buf;
 
-		if (!strcmp(s.name, "fpzip_f8_300") || !strcmp(s.name, "fpzip_f8_21_17")) {
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+			if (strcmp(s.name, names[i]) != 0)
+				continue;
 			memcpy(data, s.in.data, HEADER);
 			ck_assert_msg(decode(s.id, s.values, s.count, data, sizeof data, s.out.size, &buf) ==
 					      -EUCLEAN,
