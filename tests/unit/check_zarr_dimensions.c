@@ -1,4 +1,5 @@
-/* Names of a Zarr array's dimensions, by attributes that are as they should be, and by ones that are not. */
+/* Names and lengths of a Zarr array's dimensions, by attributes that are as they should be, and by ones that
+ * are not. */
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMED_MOST = 8 };
+enum { NAMED_MOST = 8, LISTS_MOST = H5_RANK_MAX + 1, USERS_MOST = 4 };
 
 static struct scratch scratch;
 static struct {
@@ -41,27 +42,41 @@ static void teardown(void)
 /* ---- objects ---- */
 
 /* A dataset in the root group. */
-static uint64_t make(const char *name, unsigned rank, uint64_t rows, uint64_t columns)
+static uint64_t make_as(const char *name, const struct h5_new_dataset *how)
 {
-	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
-	struct h5_new_dataset how = {.type = type,
-				     .space = {.kind = rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR,
-					       .rank = rank,
-					       .elements = 1,
-					       .dims = {rows, columns},
-					       .max = {rows, columns}},
-				     .layout = H5_LAYOUT_CONTIGUOUS};
 	struct h5_link link = {.name = name, .name_size = strlen(name)};
-	uint64_t address;
+	struct h5_new_dataset made = *how;
+	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
 
-	SUCCEEDS(h5_dataset_create(scratch.file, &how, &address));
+	made.type = type;
+	SUCCEEDS(h5_dataset_create(scratch.file, &made, &link.address));
 	h5_datatype_free(type);
-	link.address = address;
 	SUCCEEDS(h5_group_insert(scratch.file, h5_file_superblock(scratch.file)->root, &link));
 	ck_assert_uint_lt(named_count, NAMED_MOST);
-	named[named_count].address = address;
+	named[named_count].address = link.address;
 	named[named_count++].name = name;
-	return address;
+	return link.address;
+}
+
+static uint64_t make(const char *name, unsigned rank, uint64_t rows, uint64_t columns)
+{
+	return make_as(name,
+		       &(struct h5_new_dataset){.space = {.kind = rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR,
+							  .rank = rank,
+							  .elements = 1,
+							  .dims = {rows, columns},
+							  .max = {rows, columns}},
+						.layout = H5_LAYOUT_CONTIGUOUS});
+}
+
+static uint64_t make_unlimited(const char *name, uint64_t rows)
+{
+	return make_as(
+		name,
+		&(struct h5_new_dataset){
+			.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {rows}, .max = {H5_UNLIMITED}},
+			.layout = H5_LAYOUT_CHUNKED,
+			.chunk = {4}});
 }
 
 /* Gives the object an attribute with so many elements, in place of the one it has. The type is released. */
@@ -88,16 +103,22 @@ static void give_number(uint64_t address, const char *name, int32_t number)
 	give(address, name, h5_datatype_make_integer(4, true, H5_ORDER_LE), 1, &number);
 }
 
+static struct h5_datatype *reference_type(void)
+{
+	struct h5_datatype *type = calloc(1, sizeof *type);
+
+	type->class = H5_CLASS_REFERENCE;
+	type->size = 8;
+	type->reference.kind = H5_REF_OBJECT;
+	return type;
+}
+
 static struct h5_datatype *list_type(void)
 {
-	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_ASCII),
-			   *base = calloc(1, sizeof *base);
+	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_ASCII);
 
 	h5_datatype_free((struct h5_datatype *)(uintptr_t)type->vlen.base);
-	base->class = H5_CLASS_REFERENCE;
-	base->size = 8;
-	base->reference.kind = H5_REF_OBJECT;
-	type->vlen.base = base;
+	type->vlen.base = reference_type();
 	type->vlen.is_string = false;
 	return type;
 }
@@ -106,7 +127,7 @@ static struct h5_datatype *list_type(void)
 static void give_lists(uint64_t address, uint64_t count, uint64_t lists[][2])
 {
 	struct h5_heap_batch heap;
-	uint8_t data[2][16] = {{2}, {2}};
+	uint8_t data[LISTS_MOST][16] = {{0}};
 
 	h5_heap_batch_init(&heap, scratch.file);
 	for (uint64_t i = 0; i < count; i++) {
@@ -114,12 +135,29 @@ static void give_lists(uint64_t address, uint64_t count, uint64_t lists[][2])
 		uint32_t index;
 
 		SUCCEEDS(heap.sink.put(&heap.sink, lists[i], 16, &at, &index));
+		data[i][0] = 2;
 		memcpy(data[i] + 4, &at, 8);
 		memcpy(data[i] + 12, &index, 4);
 	}
 	SUCCEEDS(h5_heap_batch_flush(&heap));
 	h5_heap_batch_release(&heap);
 	give(address, "DIMENSION_LIST", list_type(), count, data);
+}
+
+/* Gives the scale a list of the datasets that use it, each with the number of the dimension. */
+static void give_users(uint64_t address, uint64_t count, uint64_t users[][2])
+{
+	struct h5_datatype *type = h5_datatype_make_compound(12, 2);
+	uint8_t data[USERS_MOST][12];
+
+	SUCCEEDS(h5_datatype_add_member(type, "dataset", 0, reference_type()));
+	SUCCEEDS(
+		h5_datatype_add_member(type, "dimension", 8, h5_datatype_make_integer(4, true, H5_ORDER_LE)));
+	for (uint64_t i = 0; i < count; i++) {
+		memcpy(data[i], &users[i][0], 8);
+		memcpy(data[i] + 8, &users[i][1], 4);
+	}
+	give(address, "REFERENCE_LIST", type, count, data);
 }
 
 /* ---- names ---- */
@@ -269,5 +307,66 @@ START_TEST(names_by_numbers)
 }
 END_TEST
 
+/* ---- lengths ---- */
+
+static void check_length(uint64_t scale, uint64_t expected)
+{
+	const struct h5_view v = view_of(scale);
+	uint64_t length;
+
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_zarr_dimension_length(&v, scale, &length));
+	ck_assert_uint_eq(length, expected);
+}
+
+/* A dataset counts if both lists say so, whatever the others are. */
+START_TEST(an_unlimited_scale_is_as_long_as_its_users)
+{
+	const uint64_t t = make_unlimited("t", 2), other = make("other", 1, 9, 0),
+		       fixed = make("fixed", 1, 2, 0), u = make("u", 2, 9, 5), w = make("w", 2, 7, 9),
+		       root = h5_file_superblock(scratch.file)->root;
+	const int32_t numbers[] = {1, 2};
+
+	check_length(t, 2);
+	give_users(t, 1, (uint64_t[][2]){{u, 1}});
+	check_length(t, 2);
+	give_lists(u, 2, (uint64_t[][2]){{other, other}, {other, t}});
+	check_length(t, 5);
+	give_lists(w, 2, (uint64_t[][2]){{t, other}, {other, other}});
+	give_users(t, 2, (uint64_t[][2]){{u, 1}, {w, 0}});
+	check_length(t, 7);
+	give_users(t, 2, (uint64_t[][2]){{w, 0}, {u, 1}});
+	check_length(t, 7);
+	give_users(t, 4, (uint64_t[][2]){{UINT64_C(1) << 40, 0}, {root, 0}, {0, 0}, {u, 1}});
+	check_length(t, 5);
+	/* Other dimensions of them, and ones that they do not have. */
+	give_users(t, 4, (uint64_t[][2]){{u, 0}, {w, 1}, {u, 2}, {w, UINT32_MAX}});
+	check_length(t, 2);
+	give(t, "REFERENCE_LIST", h5_datatype_make_integer(4, true, H5_ORDER_LE), 2, numbers);
+	check_length(t, 2);
+	/* A scale that is not unlimited is as long as it says. */
+	give_lists(u, 2, (uint64_t[][2]){{other, other}, {other, fixed}});
+	give_users(fixed, 1, (uint64_t[][2]){{u, 1}});
+	check_length(fixed, 2);
+}
+END_TEST
+
+/* A list may have more elements than the dataset has dimensions, or than any has. */
+START_TEST(a_list_has_more_elements_than_dimensions)
+{
+	const uint64_t t = make_unlimited("t", 2), u = make_unlimited("u", 9);
+	uint64_t lists[H5_RANK_MAX + 1][2];
+
+	for (unsigned i = 0; i <= H5_RANK_MAX; i++)
+		lists[i][0] = lists[i][1] = t;
+	give_lists(u, H5_RANK_MAX + 1, lists);
+	give_users(t, 2, (uint64_t[][2]){{u, 1}, {u, H5_RANK_MAX}});
+	check_length(t, 2);
+	give_users(t, 2, (uint64_t[][2]){{u, 1}, {u, 0}});
+	check_length(t, 9);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("Zarr dimensions", setup, teardown, names_by_scales, lists_of_another_form,
-		 a_scalar_is_no_scale, scales_are_known_by_a_word, names_by_numbers)
+		 a_scalar_is_no_scale, scales_are_known_by_a_word, names_by_numbers,
+		 an_unlimited_scale_is_as_long_as_its_users, a_list_has_more_elements_than_dimensions)
