@@ -1,5 +1,5 @@
-/* Names and lengths of a Zarr array's dimensions, by attributes that are as they should be, and by ones that
- * are not. */
+/* Names and lengths of a Zarr array's dimensions, and the scale of a plot, by attributes that are as they
+ * should be, and by ones that are not. */
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
@@ -8,6 +8,7 @@
 #include "object/group_write.h"
 #include "object/heap_batch.h"
 #include "scratch.h"
+#include "view/plot.h"
 #include "view/views.h"
 #include "view/zarr.h"
 
@@ -367,6 +368,66 @@ START_TEST(a_list_has_more_elements_than_dimensions)
 }
 END_TEST
 
+/* ---- plots ---- */
+
+/* The scale that the plot has; 0: none. */
+static void check_scale(uint64_t address, uint64_t expected, double low, double high)
+{
+	struct h5_view v = view_of(address);
+	struct h5_plot plot;
+
+	v.ops = &h5_view_svg;
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_view_begin(&v, NULL));
+	SUCCEEDS(h5_view_complete(&v));
+	SUCCEEDS(h5_plot_make(&v, &plot));
+	ck_assert_uint_eq(plot.scale_address, expected);
+	ck_assert_int_eq(plot.scale != NULL, expected != 0);
+	ck_assert_double_eq(plot.x.low, low);
+	ck_assert_double_eq(plot.x.high, high);
+	h5_plot_release(scratch.file, &plot);
+	h5_view_release(&v);
+}
+
+/* The first one that has a number for each element. */
+START_TEST(a_plot_has_a_scale)
+{
+	const uint64_t d = make("d", 1, 3, 0), s = make("s", 0, 0, 0), y = make("y", 1, 2, 0),
+		       z = make("z", 2, 3, 1), x = make("x", 1, 3, 0), w = make("w", 1, 3, 0);
+	struct h5_dataset_writer *writer;
+	const int32_t number = 1;
+
+	SUCCEEDS(h5_dataset_writer_get(scratch.file, x, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, "\6\5\11", 3));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	h5_dataset_writer_put(writer);
+	check_scale(d, 0, 0, 2);
+	give_lists(d, 1, (uint64_t[][2]){{x, w}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{w, x}});
+	check_scale(d, w, 0, 0);
+	give_lists(d, 1, (uint64_t[][2]){{s, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{y, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{z, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{d, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{H5_UNDEF, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{UINT64_C(1) << 40, x}});
+	check_scale(d, x, 5, 9);
+	give_lists(d, 1, (uint64_t[][2]){{y, z}});
+	check_scale(d, 0, 0, 2);
+	give_lists(d, 2, (uint64_t[][2]){{x, x}, {x, x}});
+	check_scale(d, 0, 0, 2);
+	give(d, "DIMENSION_LIST", h5_datatype_make_integer(4, true, H5_ORDER_LE), 1, &number);
+	check_scale(d, 0, 0, 2);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("Zarr dimensions", setup, teardown, names_by_scales, lists_of_another_form,
 		 a_scalar_is_no_scale, scales_are_known_by_a_word, names_by_numbers,
-		 an_unlimited_scale_is_as_long_as_its_users, a_list_has_more_elements_than_dimensions)
+		 an_unlimited_scale_is_as_long_as_its_users, a_list_has_more_elements_than_dimensions,
+		 a_plot_has_a_scale)
