@@ -3,6 +3,7 @@
 #include "dataset/create.h"
 #include "dataset/writer.h"
 #include "format/datatype_make.h"
+#include "object/attribute_write.h"
 #include "scratch.h"
 #include "view/plot.h"
 #include "view/views.h"
@@ -88,7 +89,8 @@ static void check_bins(const struct h5_plot *p, unsigned line, const double *dat
 	ck_assert_uint_eq(i, n);
 }
 
-/* Up to more elements than are read at once. Every seventh one, and some in a row, are gaps. */
+/* Up to more elements than are read at once, some of which are the same. Every seventh one, and some in a
+ * row, are gaps. */
 START_TEST(bins_have_four_points)
 {
 	static const uint64_t sizes[] = {1, 2, 849, 850, 851, 1699, 1700, 1701, 8191, 8192, 8193, 20000};
@@ -101,7 +103,8 @@ START_TEST(bins_have_four_points)
 		struct h5_view v;
 
 		for (uint64_t i = 0; i < n; i++)
-			data[i] = i % 7 == 1 || (i > 300 && i < 400) ? NAN : (double)(i * 7919 % 1009) - 500;
+			data[i] = i % 7 == 1 || (i > 300 && i < 400) ? NAN
+								     : (double)(i * 7919 % 1009 / 100) - 5;
 		begin(&v, h5_datatype_make_float(8, H5_ORDER_LE), n, data);
 		SUCCEEDS(h5_plot_make(&v, &plot));
 		ck_assert_uint_eq(plot.count, 1);
@@ -201,6 +204,7 @@ static void check_picture(const double *data, uint64_t n, const char *const *par
 	SUCCEEDS(h5_view_read(&v, 0, text, (size_t)v.size));
 	for (; *parts; parts++)
 		ck_assert_msg(strstr(text, *parts), "no %s in %s", *parts, text);
+	ck_assert_ptr_null(strstr(text, ">0.5<")); /* between two elements is nothing */
 	free(text);
 	h5_view_release(&v);
 }
@@ -228,5 +232,112 @@ START_TEST(lines_are_drawn_to_scale)
 }
 END_TEST
 
+/* The nine parts of the axis of elements are 1, 2 or 5 wide, and no more than they have to be. */
+START_TEST(ticks_are_at_round_numbers)
+{
+	static const double zeros[46];
+
+	check_picture(zeros, 10,
+		      (const char *const[]){"<text x=\"179.4\" y=\"488\" text-anchor=\"middle\">1<", NULL});
+	check_picture(zeros, 19,
+		      (const char *const[]){"<text x=\"179.4\" y=\"488\" text-anchor=\"middle\">2<", NULL});
+	check_picture(zeros, 46,
+		      (const char *const[]){"<text x=\"179.4\" y=\"488\" text-anchor=\"middle\">5<", NULL});
+}
+END_TEST
+
+static void give_text(uint64_t address, const char *name, const char *text)
+{
+	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	struct h5_datatype *type =
+		h5_datatype_make_string((uint32_t)strlen(text) + 1, H5_PAD_NULLTERM, H5_CHARSET_UTF8);
+
+	SUCCEEDS(h5_attribute_create(scratch.file, address, name, type, &scalar, text));
+	h5_datatype_free(type);
+}
+
+static int path_of(void *arg, uint64_t address, struct h5_buf *path)
+{
+	(void)arg;
+	(void)address;
+	h5_buf_text(path, "way/to/it");
+	return 0;
+}
+
+/* The title is the path, and the axis has the name alone, or what the attributes say. */
+START_TEST(axes_have_names)
+{
+	static const struct {
+		const char *name, *text; /* of an attribute that it gets */
+		const char *label;
+	} steps[] = {{NULL, NULL, "it"},
+		     {"units", "m < s", "it (m &lt; s)"},
+		     {"long_name", "wind \"&\t\1", "wind \"&amp; \xef\xbf\xbd (m &lt; s)"}};
+	char expected[200];
+	struct h5_view v;
+
+	begin(&v, h5_datatype_make_float(8, H5_ORDER_LE), 0, NULL);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		struct h5_view again = {.ops = &h5_view_svg,
+					.file = scratch.file,
+					.address = v.address,
+					.context = {.file = scratch.file, .object_path = path_of},
+					.state = 2 + i};
+		char *text;
+
+		if (steps[i].name)
+			give_text(v.address, steps[i].name, steps[i].text);
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		SUCCEEDS(h5_view_begin(&again, NULL));
+		SUCCEEDS(h5_view_open(&again, true));
+		text = calloc(1, (size_t)again.size + 1);
+		SUCCEEDS(h5_view_read(&again, 0, text, (size_t)again.size));
+		snprintf(expected, sizeof expected, "text-anchor=\"middle\">%s</text>\n</svg>\n",
+			 steps[i].label);
+		ck_assert_msg(strstr(text, expected), "no %s in %s", expected, text);
+		ck_assert_ptr_nonnull(strstr(text, "<title>way/to/it</title>"));
+		ck_assert_ptr_nonnull(strstr(text, "text-anchor=\"middle\">element</text>"));
+		free(text);
+		h5_view_release(&again);
+	}
+	h5_view_release(&v);
+}
+END_TEST
+
+/* Numbers of one dimension, or a column of them. */
+START_TEST(datasets_that_have_plots)
+{
+	struct h5_datatype *number = h5_datatype_make_integer(2, true, H5_ORDER_BE),
+			   *text = h5_datatype_make_string(4, H5_PAD_NULLPAD, H5_CHARSET_ASCII),
+			   *texts = h5_datatype_make_compound(8, 2), *mixed = h5_datatype_make_compound(8, 2);
+	struct h5_dataset d = {.type = number, .space = {.kind = H5_SPACE_SIMPLE, .rank = 1}};
+
+	for (unsigned i = 0; i < 2; i++)
+		SUCCEEDS(
+			h5_datatype_add_member(texts, i ? "b" : "a", 4 * i,
+					       h5_datatype_make_string(4, H5_PAD_NULLPAD, H5_CHARSET_ASCII)));
+	SUCCEEDS(h5_datatype_add_member(mixed, "a", 0, h5_datatype_make_integer(4, true, H5_ORDER_LE)));
+	SUCCEEDS(h5_datatype_add_member(mixed, "b", 4,
+					h5_datatype_make_string(4, H5_PAD_NULLPAD, H5_CHARSET_ASCII)));
+	ck_assert(h5_plot_can(&d));
+	d.space.rank = 2;
+	ck_assert(!h5_plot_can(&d));
+	d.space.rank = 0;
+	ck_assert(!h5_plot_can(&d));
+	d.space.rank = 1;
+	d.type = text;
+	ck_assert(!h5_plot_can(&d));
+	d.type = texts;
+	ck_assert(!h5_plot_can(&d));
+	d.type = mixed;
+	ck_assert(h5_plot_can(&d));
+	h5_datatype_free(number);
+	h5_datatype_free(text);
+	h5_datatype_free(texts);
+	h5_datatype_free(mixed);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("plot", setup, teardown, bins_have_four_points, infinite_numbers_are_gaps,
-		 columns_have_lines, lines_are_drawn_to_scale)
+		 columns_have_lines, lines_are_drawn_to_scale, ticks_are_at_round_numbers, axes_have_names,
+		 datasets_that_have_plots)
