@@ -357,6 +357,70 @@ START_TEST(large_elements_have_no_plot)
 }
 END_TEST
 
+/* A string of four bytes, or an array of two of two, with a number on each side. */
+static struct h5_datatype *padded_type(enum h5_string_padding padding, bool is_array)
+{
+	struct h5_datatype *type = h5_datatype_make_compound(6, 3),
+			   *strings = h5_datatype_make_string(is_array ? 2 : 4, padding, H5_CHARSET_ASCII);
+
+	if (is_array)
+		strings = h5_datatype_make_array(1, (const uint64_t[]){2}, strings);
+	SUCCEEDS(h5_datatype_add_member(type, "a", 0, bytes_type()));
+	SUCCEEDS(h5_datatype_add_member(type, "s", 1, strings));
+	SUCCEEDS(h5_datatype_add_member(type, "b", 5, bytes_type()));
+	return type;
+}
+
+/* NumPy pads strings with zeros, wherever a read begins and ends. */
+START_TEST(strings_get_another_padding)
+{
+	enum { SIZE = 18 };
+	static const struct {
+		enum h5_string_padding padding;
+		bool is_array;
+		const char *stored, *shown;
+	} cases[] = {{H5_PAD_SPACEPAD, false, " x     y z   ab c ", " x\0\0\0  y z\0  ab c "},
+		     {H5_PAD_SPACEPAD, true, " x     y z   ab c ", " x\0\0\0  y\0z\0  ab c "},
+		     {H5_PAD_NULLTERM, false,
+		      "0x\0yz12 \0 \0"
+		      "34\0zzz5",
+		      "0x\0\0\0"
+		      "12 \0\0\0"
+		      "34\0\0\0\0"
+		      "5"},
+		     {H5_PAD_NULLTERM, true,
+		      "0x\0yz12 \0 \0"
+		      "34\0zzz5",
+		      "0x\0yz12 \0 \0"
+		      "34\0\0zz5"},
+		     {H5_PAD_NULLPAD, false,
+		      "0x\0yz12 \0 \0"
+		      "34\0zzz5",
+		      "0x\0yz12 \0 \0"
+		      "34\0zzz5"}};
+	const uint64_t dim = 3;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_view v = {.ops = &h5_view_npy, .file = scratch.file};
+		char got[SIZE];
+
+		v.address =
+			make(padded_type(cases[i].padding, cases[i].is_array), 1, &dim, 0, cases[i].stored);
+		SUCCEEDS(h5_view_begin(&v, NULL));
+		SUCCEEDS(h5_view_complete(&v));
+		SUCCEEDS(h5_view_open(&v, true));
+		ck_assert_uint_eq(v.size, v.head.size + SIZE);
+		for (size_t at = 0; at < SIZE; at++)
+			for (size_t n = 1; n <= SIZE - at; n++) {
+				SUCCEEDS(h5_view_read(&v, v.head.size + at, got, n));
+				ck_assert_msg(!memcmp(got, cases[i].shown + at, n), "%zu: %zu bytes at %zu",
+					      i, n, at);
+			}
+		h5_view_release(&v);
+	}
+}
+END_TEST
+
 /* NumPy pads with zeros, so whole strings are read. */
 START_TEST(large_strings_are_not_replaced)
 {
@@ -662,7 +726,7 @@ END_TEST
 
 UNIT_MAIN_AROUND("view parts", setup, teardown, a_text_with_another_length, a_text_with_fewer_elements,
 		 texts_have_their_limit, documents, pages_that_are_not_there, large_elements_have_no_plot,
-		 large_strings_are_not_replaced, pictures_without_tones, pictures_of_integers,
-		 pictures_with_outliers, colours_of_numbers, labels_of_nothing, names_of_chunks,
-		 arrays_have_32_dimensions_at_most, arrays_that_cannot_be_longer, chunks_beyond_any_file,
-		 an_array_with_another_shape)
+		 strings_get_another_padding, large_strings_are_not_replaced, pictures_without_tones,
+		 pictures_of_integers, pictures_with_outliers, colours_of_numbers, labels_of_nothing,
+		 names_of_chunks, arrays_have_32_dimensions_at_most, arrays_that_cannot_be_longer,
+		 chunks_beyond_any_file, an_array_with_another_shape)
