@@ -151,6 +151,7 @@ UNIT_TESTS = \
 	tests/unit/check_subfiles_open \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
+	tests/unit/check_tables \
 	tests/unit/check_system \
 	tests/unit/check_target \
 	tests/unit/check_transaction \
@@ -425,6 +426,7 @@ tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_
 tests_unit_check_dense_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_tables_SOURCES = tests/unit/check_tables.c $(scratch)
 tests_unit_check_plot_SOURCES = tests/unit/check_plot.c $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
