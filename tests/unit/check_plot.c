@@ -252,6 +252,7 @@ static void give_text(uint64_t address, const char *name, const char *text)
 	struct h5_datatype *type =
 		h5_datatype_make_string((uint32_t)strlen(text) + 1, H5_PAD_NULLTERM, H5_CHARSET_UTF8);
 
+	(void)h5_attribute_remove(scratch.file, address, name);
 	SUCCEEDS(h5_attribute_create(scratch.file, address, name, type, &scalar, text));
 	h5_datatype_free(type);
 }
@@ -267,12 +268,19 @@ static int path_of(void *arg, uint64_t address, struct h5_buf *path)
 /* The title is the path, and the axis has the name alone, or what the attributes say. */
 START_TEST(axes_have_names)
 {
+#define FORTY "0123456789012345678901234567890123456789"
 	static const struct {
 		const char *name, *text; /* of an attribute that it gets */
 		const char *label;
 	} steps[] = {{NULL, NULL, "it"},
 		     {"units", "m < s", "it (m &lt; s)"},
-		     {"long_name", "wind \"&\t\1", "wind \"&amp; \xef\xbf\xbd (m &lt; s)"}};
+		     {"long_name", "wind \"&\t\1", "wind \"&amp; \xef\xbf\xbd (m &lt; s)"},
+		     {"long_name", "\u00b0\u20ac\U0001f600", "\u00b0\u20ac\U0001f600 (m &lt; s)"},
+		     /* 55 characters, and one more. */
+		     {"long_name", FORTY "\u00b0\u00b0\u00b0\u00b0567",
+		      FORTY "\u00b0\u00b0\u00b0\u00b0567 (m &lt; s)"},
+		     {"long_name", FORTY "\u00b0\u00b0\u00b0\u00b05678",
+		      FORTY "\u00b0\u00b0\u00b0\u00b05678 (m &lt; s\u2026"}};
 	char expected[200];
 	struct h5_view v;
 
