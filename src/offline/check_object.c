@@ -11,6 +11,7 @@
 #include "offline/check_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	PIECE = 1 << 20,      /* bytes of elements that are read at once */
@@ -96,22 +97,25 @@ static int check_group(struct h5_checker *checker, const struct h5_object *objec
 
 /* ---- values ---- */
 
-/* Checks elements whose data lie in heaps, by making text of them. */
-static int check_values(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *data,
-			uint64_t n)
+/* Checks elements whose data lie in heaps, by making text of them. Those that are the same as `fill` are left
+ * out: it is checked itself, and elements that are not stored have its references. NULL: none are. */
+static int check_values(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *fill,
+			const uint8_t *data, uint64_t n)
 {
 	const struct h5_value_context context = {.file = checker->file};
 	struct h5_buf text;
 	int rc = 0;
 
 	h5_buf_init(&text, VALUE_MOST);
-	for (uint64_t i = 0; i < n && !rc; i++) {
+	for (uint64_t i = 0; i < n && !rc; i++, data += type->size) {
 		text.size = 0;
 		rc = h5_interrupt_check();
+		if (!rc && fill && !memcmp(data, fill, type->size))
+			continue;
 		if (!rc)
-			rc = h5_check_add_references(checker, type, data + i * type->size);
+			rc = h5_check_add_references(checker, type, data);
 		if (!rc)
-			rc = note(checker, h5_value_json(&context, type, data + i * type->size, &text));
+			rc = note(checker, h5_value_json(&context, type, data, &text));
 		if (!rc)
 			rc = text.err;
 		if (rc == -E2BIG) {
@@ -144,7 +148,7 @@ static int check_attribute(struct h5_checker *checker, const struct h5_named_sto
 			     "attributes: the index does not find the attribute %.100s", attribute->name);
 	rc = note(checker, rc);
 	if (!rc && !h5_datatype_is_fixed(attribute->type))
-		rc = check_values(checker, attribute->type, attribute->data, attribute->space.elements);
+		rc = check_values(checker, attribute->type, NULL, attribute->data, attribute->space.elements);
 	return rc;
 }
 
@@ -194,31 +198,26 @@ static int check_run(struct h5_checker *checker, const struct h5_dataset *datase
 	size_t size = dataset->type->size;
 	int rc = h5_dataset_read(dataset, first * size, data, (size_t)n * size);
 
-	return rc ? rc : check_values(checker, dataset->type, data, n);
+	return rc ? rc : check_values(checker, dataset->type, dataset->fill, data, n);
 }
 
-/* Checks elements that are stored, and one that is not. */
+/* Checks elements that are stored, and perhaps some that are not. */
 static int check_stored(struct h5_checker *checker, const struct h5_dataset *dataset, uint64_t at_once,
 			uint8_t *data)
 {
-	uint64_t left, first = 0, before = 0, n;
-	bool filled = false;
+	uint64_t left, first = 0, n;
 	int rc = h5_dataset_storage(dataset, &left);
 
 	left = h5_max(left < UINT64_MAX / ELEMENTS_A_BYTE ? left * ELEMENTS_A_BYTE : left, ELEMENTS_LEAST);
 	while (!rc && !(rc = next_stored(dataset, &first))) {
-		if (first > before && !filled) {
-			filled = true;
-			rc = check_run(checker, dataset, before, 1, data);
-		}
-		if (rc || first >= dataset->space.elements)
+		if (first >= dataset->space.elements)
 			break;
 		n = h5_min(h5_min(at_once, left), dataset->space.elements - first);
 		if (!n)
 			return h5_fail(-EFBIG, dataset->address, "values from element %ju on",
 				       (uintmax_t)first);
 		rc = check_run(checker, dataset, first, n, data);
-		first = before = first + n;
+		first += n;
 		left -= n;
 	}
 	return rc;
@@ -247,14 +246,15 @@ static int check_elements(struct h5_checker *checker, const struct h5_dataset *d
 	return note(checker, rc);
 }
 
-/* What the dataset itself refers to in the global heap. */
+/* What the dataset itself refers to in the global heap: its fill value, which is checked, and the mappings of
+ * a virtual one. */
 static int add_own_references(struct h5_checker *checker, const struct h5_dataset *dataset)
 {
 	const struct h5_layout *layout = &dataset->layout;
 	int rc = 0;
 
 	if (dataset->fill && !h5_datatype_is_fixed(dataset->type))
-		rc = h5_check_add_references(checker, dataset->type, dataset->fill);
+		rc = check_values(checker, dataset->type, NULL, dataset->fill, 1);
 	if (!rc && h5_dataset_is_virtual(dataset) && layout->virtual.heap != H5_UNDEF)
 		rc = h5_check_add_reference(checker, layout->virtual.heap, layout->virtual.index);
 	return rc;
@@ -263,15 +263,16 @@ static int add_own_references(struct h5_checker *checker, const struct h5_datase
 static int check_dataset(struct h5_checker *checker, uint64_t address)
 {
 	const struct h5_dataset *dataset;
-	uint64_t before = checker->check->damaged + checker->check->unknown;
 	struct h5_lru_entry *ref;
+	uint64_t before;
 	int rc = h5_dataset_get(checker->file, address, &ref, &dataset);
 
 	if (rc)
 		return note(checker, rc);
-	rc = h5_dataset_check(dataset, &checker->damage, chunk_done, checker);
+	rc = note(checker, add_own_references(checker, dataset));
+	before = checker->check->damaged + checker->check->unknown;
 	if (!rc)
-		rc = add_own_references(checker, dataset);
+		rc = h5_dataset_check(dataset, &checker->damage, chunk_done, checker);
 	/* If chunks are damaged, their elements would only tell so again. Other files are not checked. */
 	if (!rc && before == checker->check->damaged + checker->check->unknown &&
 	    !h5_dataset_is_elsewhere(dataset))

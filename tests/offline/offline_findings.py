@@ -84,6 +84,32 @@ class Findings(unittest.TestCase):
                     self.assertEqual("1 counts that are too high" in said, count > 1 == uses)
                     self.assertEqual("is not certain" in said, 0 < count < uses)
 
+    def test_a_fill_value(self):
+        """What it refers to is counted once, and damage in it told once, however many parts of the dataset are not stored; and it does not hide
+        damage in other values."""
+        with self.file() as f:
+            d = f.create_dataset("words", (12,), TEXT, chunks=(2,), fillvalue="nothing")
+            d[2:4] = "pair"
+            d[6:8] = "more"
+            offset = d.id.get_chunk_info(1).byte_offset
+        content = self.content()
+        heap, place = content.index(b"GCOL"), content.index(b"nothing") - 16
+        index, *rest = struct.unpack_from("<HHIQ", content, place)
+        self.assertEqual(rest, [0, 0, 7])
+        struct.pack_into("<H", content, place + 2, 1)
+        self.assertIn(": no damage found; nothing", self.check(content))
+        value = struct.pack("<IQ", 7, heap)
+        at = content.index(value + struct.pack("<I", index)) + len(value)
+        struct.pack_into("<I", content, at, 77)
+        said = self.check(content, DAMAGED).splitlines()
+        self.assertEqual(len(said), 2, said)
+        self.assertRegex(said[0], "^/words: global heap collection: no object 77 at address")
+        self.assertIn(": 1 damaged;", said[1])
+        struct.pack_into("<I", content, offset + 12, 78)
+        said = self.check(content, DAMAGED).splitlines()
+        self.assertEqual(len(said), 3, said)
+        self.assertRegex(said[1], "^/words: global heap collection: no object 78 at address")
+
     # ---- objects ----
 
     def test_an_index_that_does_not_find_an_attribute(self):
