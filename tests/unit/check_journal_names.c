@@ -427,6 +427,7 @@ START_TEST(adopting_one)
 		     {{{"fstat64", 1, EIO}}, -EIO},
 		     {{{"fsync", 1, EIO}}, -EIO}};
 	unsigned descriptors = count_descriptors();
+	struct h5_io *io;
 
 	begin();
 	scene_usual_record();
@@ -447,6 +448,15 @@ START_TEST(adopting_one)
 		ck_assert_int_eq(scene_exists(OTHER), !renamed);
 		unlinkat(scene.dirfd, renamed ? SCENE_JOURNAL : OTHER, 0);
 	}
+	/* A reader has it open. */
+	leave_journal(OTHER);
+	scene.place.name = OTHER;
+	SUCCEEDS(h5_journal_open(&scene.place, false, false, &io));
+	scene.place.name = SCENE_JOURNAL;
+	ck_assert_int_eq(h5_journal_adopt(&scene.place, OTHER), -EWOULDBLOCK);
+	ck_assert(scene_exists(OTHER) && !scene_exists(SCENE_JOURNAL));
+	h5_io_close(io);
+	unlinkat(scene.dirfd, OTHER, 0);
 	/* In use. */
 	scene_write_journal(false);
 	move(SCENE_JOURNAL, OTHER);
