@@ -256,6 +256,39 @@ START_TEST(user_block)
 }
 END_TEST
 
+/* What a message was changed to before it is removed is not written: it could be there before the cell that
+ * removes it. */
+START_TEST(changed_and_removed)
+{
+	uint8_t old[40], new[sizeof old], now[sizeof old];
+	struct h5_new_message comment = {.type = H5_MSG_COMMENT, .body = old, .size = sizeof old};
+	struct fault_io fault;
+	struct h5_header h;
+	uint64_t header, address;
+	struct scratch s;
+
+	memset(old, 'o', sizeof old);
+	memset(new, 'n', sizeof new);
+	begin(&s, &fault, "header_edit_v1");
+	ck_assert(find(&s, "d000", &header));
+	SUCCEEDS(h5_header_insert(s.file, header, &comment));
+	SUCCEEDS(h5_tx_commit(s.file));
+	comment.body = new;
+	SUCCEEDS(h5_header_load(s.file, header, &h));
+	address = h5_header_find(&h, H5_MSG_COMMENT)->address;
+	SUCCEEDS(h5_header_set(s.file, header, h5_header_find(&h, H5_MSG_COMMENT), &comment));
+	h5_header_release(&h);
+	SUCCEEDS(h5_header_load(s.file, header, &h));
+	ck_assert_uint_eq(h5_header_find(&h, H5_MSG_COMMENT)->address, address);
+	SUCCEEDS(h5_header_remove(s.file, header, h5_header_find(&h, H5_MSG_COMMENT)));
+	h5_header_release(&h);
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(h5_tx_read_committed(s.file, address, now, sizeof now));
+	ck_assert_mem_eq(now, old, sizeof now);
+	end(&s, &fault);
+}
+END_TEST
+
 START_TEST(what_cannot_be_replaced)
 {
 	struct fault_io fault;
@@ -404,4 +437,4 @@ START_TEST(changes_by_who_does_not_know_all)
 END_TEST
 
 UNIT_MAIN("header_edit", changes_by_who_does_not_know_all, version_1, version_2, user_block,
-	  what_cannot_be_replaced, shared_messages, headers_that_are_not_to_be_changed)
+	  changed_and_removed, what_cannot_be_replaced, shared_messages, headers_that_are_not_to_be_changed)
