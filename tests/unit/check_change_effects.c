@@ -143,6 +143,53 @@ START_TEST(a_failed_sync_takes_all)
 }
 END_TEST
 
+/* After a sync that fails, the success of another one proves nothing: all is over, and what was pending is
+ * lost. */
+START_TEST(a_commit_whose_sync_fails)
+{
+	struct fault_io fault = {.error = -EIO, .record = true};
+	struct scratch scratch;
+	struct scene s = {0};
+	size_t calls;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &fault);
+	scratch_open(&scratch);
+	s.file = scratch.file;
+	SUCCEEDS(scene_patch(&s, AT, 1, 10, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(scene_patch(&s, AT, 2, 10, H5_STAGE_BLOCK));
+	calls = fault.count;
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_tx_commit(s.file), -EIO);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert_uint_eq(fault.count, calls);
+	ck_assert(!h5_tx_is_writable(s.file) && !h5_tx_is_pending(s.file));
+	scene_check_bytes(&s, AT, 1, 10);
+	ck_assert_int_eq(scene_patch(&s, AT, 3, 10, H5_STAGE_BLOCK), -EROFS);
+	SUCCEEDS(h5_tx_commit(s.file));
+	ck_assert_uint_eq(fault.count, calls);
+	scratch_release(&scratch);
+	fault_io_release(&fault);
+}
+END_TEST
+
+/* What is given up is no longer pending. */
+START_TEST(an_abandoned_write)
+{
+	struct scene s;
+
+	scene_init(&s);
+	SUCCEEDS(h5_tx_commit(s.file));
+	ck_assert(!h5_tx_is_pending(s.file));
+	write_raw(s.file, CHUNK);
+	ck_assert(h5_tx_is_pending(s.file));
+	h5_tx_abandon(s.file);
+	ck_assert(!h5_tx_is_pending(s.file) && h5_tx_is_writable(s.file));
+	scene_release(&s);
+}
+END_TEST
+
 /* ---- what was decoded ---- */
 
 static int load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
@@ -604,6 +651,7 @@ START_TEST(trims_of_nothing_and_that_fail)
 END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, new_blocks_without_memory,
-	  a_key_below_its_node, a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail,
-	  given_up_without_memory, a_failed_write_does_not_move_the_end)
+	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
+	  indexes_are_as_they_were, new_blocks_without_memory, a_key_below_its_node,
+	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, given_up_without_memory,
+	  a_failed_write_does_not_move_the_end)
