@@ -110,6 +110,23 @@ class Findings(unittest.TestCase):
         self.assertEqual(len(said), 3, said)
         self.assertRegex(said[1], "^/words: global heap collection: no object 78 at address")
 
+    def test_lists_that_are_not_there(self):
+        """Nobody knows which texts they have; the others are verified all the same."""
+        with self.file() as f:
+            d = f.create_dataset("lists", (3,), h5py.vlen_dtype(TEXT))
+            for i in range(3):
+                d[i] = numpy.array(["a", "text"], TEXT)
+            at = d.id.get_offset()
+        content = self.content()
+        self.check(content)
+        for i in 0, 2:
+            struct.pack_into("<I", content, at + 16 * i + 12, 77 + i)
+        said = self.check(content, DAMAGED).splitlines()
+        self.assertEqual(len(said), 3, said)
+        for i in 0, 1:
+            self.assertRegex(said[i], f"^/lists: global heap collection: no object {77 + 2 * i} at address")
+        self.assertIn(": 2 damaged; how many bytes nothing refers to is not certain", said[2])
+
     # ---- objects ----
 
     def test_an_index_that_does_not_find_an_attribute(self):
