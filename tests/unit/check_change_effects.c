@@ -3,6 +3,7 @@
 #include "change/watch.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
+#include "format/btree1.h"
 #include "format/journal.h"
 #include "index_target.h"
 #include "unit_scene.h"
@@ -379,6 +380,39 @@ START_TEST(indexes_are_as_they_were)
 }
 END_TEST
 
+/* A record that is replaced where it lies changes with the blocks, which come before what leads to them; and
+ * what leads to new ones follows. */
+START_TEST(stages_of_indexes)
+{
+	static const struct {
+		const char *file, *name;
+		unsigned replaced, first; /* stages */
+	} cases[] = {{"btree2_write-empty.h5", "filtered", H5_STAGE_BLOCK, H5_STAGE_INDEX},
+		     {"btree1_write-2.h5", "1f", H5_STAGE_BLOCK + H5_BTREE1_LEVELS - 1, 0}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const uint64_t scaled[H5_RANK_MAX] = {1}, other[H5_RANK_MAX] = {2};
+		struct h5_chunk chunk = {.address = 800, .size = 1};
+		struct target t;
+
+		target_init(&t, cases[i].file, cases[i].name, NULL);
+		SUCCEEDS(h5_chunk_index_set(t.index, scaled, &chunk));
+		SUCCEEDS(target_commit(&t));
+		chunk.size++;
+		SUCCEEDS(h5_chunk_index_set(t.index, scaled, &chunk));
+		ck_assert(!h5_tx_changes_before(t.file, 0, h5_file_end(t.file), cases[i].replaced));
+		ck_assert_uint_eq(h5_tx_latest_stage(t.file, 0, h5_file_end(t.file)), cases[i].replaced);
+		SUCCEEDS(target_commit(&t));
+		if (cases[i].first) {
+			SUCCEEDS(h5_chunk_index_set(t.index, other, &chunk));
+			ck_assert_uint_eq(h5_tx_latest_stage(t.file, 0, h5_file_end(t.file)), cases[i].first);
+			SUCCEEDS(target_commit(&t));
+		}
+		target_release(&t);
+	}
+}
+END_TEST
+
 /* ---- space ---- */
 
 /* Bytes that could not be written are not in the file for those who read it. */
@@ -653,5 +687,5 @@ END_TEST
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
 	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
 	  indexes_are_as_they_were, new_blocks_without_memory, a_key_below_its_node,
-	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, given_up_without_memory,
-	  a_failed_write_does_not_move_the_end)
+	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, stages_of_indexes,
+	  given_up_without_memory, a_failed_write_does_not_move_the_end)
