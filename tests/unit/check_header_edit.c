@@ -436,5 +436,29 @@ START_TEST(changes_by_who_does_not_know_all)
 }
 END_TEST
 
+/* The mark comes when headers change: behind what they lead to. */
+START_TEST(stage_of_the_mark)
+{
+	static const char *const names[] = {"unknown1_10", "unknown2_10"};
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+
+	begin(&s, &fault, "rare_headers");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const uint64_t end = h5_file_end(s.file);
+
+		ck_assert(find(&s, names[i], &address));
+		SUCCEEDS(h5_header_mark_unknown(s.file, address));
+		ck_assert_uint_eq(flags_of_unknown(&s, address), 0x30);
+		ck_assert_uint_eq(h5_tx_latest_stage(s.file, 0, end), H5_STAGE_OBJECT);
+		ck_assert(!h5_tx_changes_before(s.file, 0, end, H5_STAGE_OBJECT));
+		SUCCEEDS(h5_tx_commit(s.file));
+	}
+	end(&s, &fault);
+}
+END_TEST
+
 UNIT_MAIN("header_edit", changes_by_who_does_not_know_all, version_1, version_2, user_block,
-	  changed_and_removed, what_cannot_be_replaced, shared_messages, headers_that_are_not_to_be_changed)
+	  changed_and_removed, stage_of_the_mark, what_cannot_be_replaced, shared_messages,
+	  headers_that_are_not_to_be_changed)
