@@ -459,6 +459,31 @@ START_TEST(stage_of_the_mark)
 }
 END_TEST
 
+/* A count of links rises before there are more, and falls after there are fewer. */
+START_TEST(stages_of_counts)
+{
+	static const char *const names[] = {"header_edit_v1", "header_edit_v2"};
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		begin(&s, &fault, names[i]);
+		ck_assert(find(&s, "d000", &address));
+		SUCCEEDS(h5_header_set_references(s.file, address, 2));
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_header_set_references(s.file, address, 3));
+		ck_assert_uint_eq(h5_tx_latest_stage(s.file, 0, h5_file_end(s.file)), H5_STAGE_OBJECT);
+		ck_assert(!h5_tx_changes_before(s.file, 0, h5_file_end(s.file), H5_STAGE_OBJECT));
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_header_set_references(s.file, address, 2));
+		ck_assert_uint_eq(h5_tx_latest_stage(s.file, 0, h5_file_end(s.file)), H5_STAGE_UNCOUNT);
+		ck_assert(!h5_tx_changes_before(s.file, 0, h5_file_end(s.file), H5_STAGE_UNCOUNT));
+		end(&s, &fault);
+	}
+}
+END_TEST
+
 UNIT_MAIN("header_edit", changes_by_who_does_not_know_all, version_1, version_2, user_block,
-	  changed_and_removed, stage_of_the_mark, what_cannot_be_replaced, shared_messages,
+	  changed_and_removed, stage_of_the_mark, stages_of_counts, what_cannot_be_replaced, shared_messages,
 	  headers_that_are_not_to_be_changed)
