@@ -488,8 +488,34 @@ START_TEST(long_places)
 }
 END_TEST
 
+/* In the process: its status tells whether it has forgotten the keys, and still knows the proxy. */
+static void look_at_secrets(const char *const *readable, int folder)
+{
+	(void)readable;
+	(void)folder;
+	_exit(strcmp(getenv("AWS_SECRET_ACCESS_KEY"), "")		? 2
+	      : strcmp(getenv("https_proxy"), "http://me:secret@proxy") ? 3
+									: 4);
+}
+
+/* The daemon needs no proxy, the process asks by it. */
+START_TEST(secrets)
+{
+	struct h5_fetcher_options o = options;
+
+	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+	setenv("https_proxy", "http://me:secret@proxy", 1);
+	o.confine = look_at_secrets;
+	ck_assert_int_eq(end_of(&o), 4);
+	ck_assert_str_eq(getenv("AWS_SECRET_ACCESS_KEY"), "");
+	ck_assert_str_eq(getenv("https_proxy"), "");
+	unsetenv("https_proxy");
+	unsetenv("AWS_SECRET_ACCESS_KEY");
+}
+END_TEST
+
 UNIT_MAIN("fetcher_start", libraries, functions, no_process, ends, header_lines, places, places_of_profiles,
-	  long_places)
+	  long_places, secrets)
 
 #else
 
