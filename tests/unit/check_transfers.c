@@ -702,6 +702,62 @@ START_TEST(memory_is_short_on_the_way)
 }
 END_TEST
 
+static bool is_never_answered(void *arg, CURL *easy, struct fake_answer *a)
+{
+	(void)arg;
+	(void)a;
+	ck_assert_str_eq(fake_curl_text(easy, CURLOPT_RANGE), "16384-49051");
+	scene.next++;
+	return false;
+}
+
+/* The daemon goes away while the fetcher waits. */
+static void leave(void *arg, int milliseconds)
+{
+	(void)arg;
+	ck_assert_int_eq(milliseconds, NOTHING_TO_DO);
+	ck_assert_uint_eq(++scene.waits, 1);
+	shutdown(scene.ends[1], SHUT_WR);
+}
+
+static void queue(struct h5_transfer *t, const struct h5_remote_request *request, uint32_t id)
+{
+	t->state = H5_TRANSFER_QUEUED;
+	t->fetcher = scene.f;
+	t->source = &scene.f->sources[request->file];
+	t->request = *request;
+	t->request.id = id;
+	t->until = request->n;
+}
+
+/* With as many connections as may be, the next request waits, and so does the fetcher. */
+START_TEST(no_connection_is_left)
+{
+	struct h5_transfer *t;
+
+	begin();
+	t = scene.f->transfers;
+	scene.f->options.connections = 1;
+	fake_curl.ask = is_never_answered;
+	fake_curl.wait = leave;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, scene.ends),
+			 0);
+	scene.f->end.fd = scene.ends[0];
+	queue(&t[0], &reading, 3);
+	queue(&t[1], &reading, 2);
+	fake_curl_set_clock(true);
+	ck_assert_int_eq(h5_fetcher_serve(scene.f), EXIT_SUCCESS);
+	fake_curl_set_clock(false);
+	ck_assert_uint_eq(scene.next, 1);
+	ck_assert_int_eq(t[0].state, H5_TRANSFER_QUEUED);
+	ck_assert_int_eq(t[1].state, H5_TRANSFER_RUNNING);
+	curl_slist_free_all(t[1].fields);
+	close(scene.ends[0]);
+	close(scene.ends[1]);
+	end();
+}
+END_TEST
+
 /* The kernel has no random bytes yet: then it is the number of the request that keeps tries apart. */
 START_TEST(no_chance)
 {
@@ -739,7 +795,8 @@ END_TEST
 UNIT_MAIN_LOOPS("transfers", {files_are_opened, sizeof openings / sizeof *openings}, {whole_files, 1},
 		{files_are_read, sizeof readings / sizeof *readings}, {the_rest_of_a_request, 1},
 		{after_a_failure, 1}, {long_answers, 1}, {settings, 1}, {memory_is_short, 1},
-		{memory_is_short_on_the_way, 1}, {no_chance, 1}, {libcurl_fails, 1})
+		{memory_is_short_on_the_way, 1}, {no_connection_is_left, 1}, {no_chance, 1},
+		{libcurl_fails, 1})
 
 #else
 

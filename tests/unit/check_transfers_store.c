@@ -335,6 +335,36 @@ START_TEST(keys_of_a_profile)
 }
 END_TEST
 
+/* A request waits for keys until these are asked for again, and no longer; nor does it look again meanwhile.
+ */
+START_TEST(keys_that_are_waited_for)
+{
+	static char near[] = "http://near";
+	static const struct step steps[] = {
+		{.url = "http://near", .range = "", .result = CURLE_COULDNT_CONNECT},
+		{.url = "http://near", .at = 200, .result = CURLE_COULDNT_CONNECT},
+		{.url = "http://near",
+		 .at = 600,
+		 .head = HEAD("200") END,
+		 .body = "{\"AccessKeyId\":\"L\",\"SecretAccessKey\":\"S\",\"Token\":\"T3\"}"},
+		{.url = HERE, .at = 600, .fields = {"x-amz-security-token: T3"}, .head = PART, .n = N}};
+	struct h5_credentials *c;
+
+	begin_store();
+	c = &scene.f->credentials;
+	c->identity.from = H5_FROM_CONTAINER;
+	c->identity.url = near;
+	c->multi = scene.f->multi;
+	c->now = (struct h5_grant){0};
+	check_reply(ask(opening, steps, 4), &(struct expected){.got = N, .size = SIZE}, "keys");
+	/* Twice until the next try, not at all for the request, and when all is done. */
+	ck_assert_uint_eq(scene.waits, 4);
+	h5_grant_release(&c->now);
+	free(c->said);
+	end();
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static void begin_version(void)
@@ -386,7 +416,8 @@ END_TEST
 
 UNIT_MAIN_LOOPS("transfers_store", {objects_are_opened, sizeof stores / sizeof *stores},
 		{objects_are_signed_for, 1}, {versions, 1}, {pages_are_listed, sizeof pages / sizeof *pages},
-		{pages_at_once, 1}, {keys_of_a_profile, sizeof newer / sizeof *newer}, {memory_is_short, 1})
+		{pages_at_once, 1}, {keys_of_a_profile, sizeof newer / sizeof *newer},
+		{keys_that_are_waited_for, 1}, {memory_is_short, 1})
 
 #else
 
