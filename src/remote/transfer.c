@@ -421,16 +421,17 @@ static bool change_region(struct h5_fetcher *f, const char *region)
 	return true;
 }
 
-/* The store has named the region; the host is never taken from an answer. False: regions without end. */
-static bool go_to_region(struct h5_transfer *t, const char *region)
+/* The store has named the region; the host is never taken from an answer. */
+static void go_to_region(struct h5_transfer *t, const char *region)
 {
-	if (++t->redirects > REDIRECTS_MAX)
-		return false;
-	if (strcmp(region, t->fetcher->s3.region) && !change_region(t->fetcher, region))
-		return false;
-	forget_target(t->source);
-	ask_anew(t);
-	return true;
+	if (++t->redirects > REDIRECTS_MAX) {
+		h5_transfer_reply(t, -EIO, H5_REMOTE_NETWORK, "the store names one region after another");
+	} else if (strcmp(region, t->fetcher->s3.region) && !change_region(t->fetcher, region)) {
+		h5_transfer_reply(t, -ENOMEM, H5_REMOTE_OTHER, "no memory for a request");
+	} else {
+		forget_target(t->source);
+		ask_anew(t);
+	}
 }
 
 /* A version may be asked for only with a right of its own. Without that, If-Match keeps versions apart. */
@@ -509,9 +510,7 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 			reply_last(t, result, &verdict);
 		break;
 	case H5_MOVED:
-		if (!go_to_region(t, verdict.region))
-			h5_transfer_reply(t, -EIO, H5_REMOTE_NETWORK,
-					  "the store names one region after another");
+		go_to_region(t, verdict.region);
 		break;
 	case H5_UNNAMED:
 		go_without_version(t);

@@ -405,8 +405,7 @@ START_TEST(memory_is_short)
 			{.got = N, .size = 40000}};
 
 	run_short(&moved, &opening, begin_store,
-		  (const char *const[]){"no memory for a request", "not a file beside the URL",
-					"the store names one region after another", NULL});
+		  (const char *const[]){"no memory for a request", "not a file beside the URL", NULL});
 	run_short(&version, &reading, begin_version, (const char *const[]){"no memory for a request", NULL});
 	run_short(&page, &listing, begin_listing,
 		  (const char *const[]){"no memory for a request", "not a listing of the prefix",
