@@ -199,11 +199,12 @@ static int resolve_path(struct h5_file_set *set, const char *path)
 static int find_remote_path(struct h5_file_set *set)
 {
 	const char *name = set->options.remote_name;
+	char *path;
 
-	if (asprintf(&set->path, "%s%s", h5_remote_url(set->options.remote), name ? name : "") >= 0)
-		return 0;
-	set->path = NULL;
-	return -ENOMEM;
+	if (asprintf(&path, "%s%s", h5_remote_url(set->options.remote), name ? name : "") < 0)
+		return -ENOMEM;
+	set->path = path;
+	return 0;
 }
 
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
