@@ -1,5 +1,6 @@
 /* Filters one after the other, encoded and read. */
 #include "filter_data.h"
+#include "store/file_private.h"
 #include "store/file_set.h"
 
 START_TEST(optional_compression_is_skipped_where_it_gains_nothing)
@@ -329,6 +330,46 @@ START_TEST(stored_sizes_of_chunks)
 }
 END_TEST
 
+static int fails(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	(void)io;
+	(void)buf;
+	*got = n;
+	return h5_fail(-EIO, offset, "the device");
+}
+
+/* What the device does not give is no chunk, whatever is in the memory for it. */
+START_TEST(chunks_that_cannot_be_read)
+{
+	static uint8_t bytes[FILE_SIZE];
+	static uint32_t level[] = {1};
+	const struct h5_pipeline deflate = {1, {{.id = DEFLATE, .count = 1, .values = level}}};
+	const struct h5_pipeline *const pipelines[] = {NULL, &deflate, &deflate};
+	static const uint32_t masks[] = {0, 0, 1};
+	struct h5_file_set *set = open_bytes(bytes);
+	struct h5_file *file = h5_file_set_root(set);
+	struct h5_io *io = h5_file_io(file);
+	const struct h5_io_ops *sound = io->ops;
+	struct h5_io_ops broken = *sound;
+	struct h5_pipeline_data data = {0};
+
+	broken.read = fails;
+	broken.readv = NULL;
+	io->ops = &broken;
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(
+			h5_pipeline_read_chunk(file, pipelines[i], masks[i], 500, 100, 100, 100, &data),
+			-EIO);
+		ck_assert_str_eq(h5_error_last()->text, "the device");
+		ck_assert_ptr_null(data.bytes);
+	}
+	io->ops = sound;
+	ck_assert_int_eq(h5_pipeline_read_chunk(file, NULL, 0, 500, 100, 100, 100, &data), 0);
+	free(data.bytes);
+	h5_file_set_close(set);
+}
+END_TEST
+
 /* A shuffle that is undone last is left, unless the chunk does not have its size. */
 START_TEST(a_shuffle_that_is_left)
 {
@@ -372,4 +413,4 @@ END_TEST
 UNIT_MAIN("pipeline", optional_compression_is_skipped_where_it_gains_nothing, filters_follow_each_other,
 	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named,
 	  memory_that_a_chunk_needs, largest_chunks, stored_sizes, stored_sizes_of_chunks,
-	  a_shuffle_that_is_left)
+	  chunks_that_cannot_be_read, a_shuffle_that_is_left)
