@@ -293,6 +293,10 @@ START_TEST(whole_files)
 		"all",
 		{{.url = MINE, .head = HEAD("200") LINE("Content-Length: 60000") END, .n = WHOLE}},
 		{.got = N, .size = WHOLE}};
+	static const struct scenario pieces = {
+		"four pieces",
+		{{.url = MINE, .head = HEAD("200") END, .n = 20000, .piece = 5000}},
+		{.got = 20000, .size = 20000}};
 	static const struct scenario none = {
 		"none",
 		{{.url = MINE, .head = HEAD("200") END, .n = 1}},
@@ -318,6 +322,10 @@ START_TEST(whole_files)
 	ck_assert_uint_eq(scene.f->whole, 40000);
 	close_file(3);
 	ck_assert_uint_eq(scene.f->whole, 0);
+	/* No more is held than came. */
+	run(&pieces, &opening);
+	ck_assert_uint_eq(scene.f->whole, 20000);
+	close_file(2);
 	run(&last, &opening);
 	close_file(2);
 	scene.f->options.whole = 0;
@@ -358,6 +366,9 @@ static const struct {
 			.from = 40001,
 			.n = 9051}},
 		      {.got = N - 100, .size = SIZE, .repeated = 3}}},
+	{.scenario = {"the last byte alone",
+		      {{.head = HEAD("206") REST END, .from = CELL, .n = N - 100, .piece = N - 101}},
+		      {.got = N - 100, .size = SIZE}}},
 	{.scenario = {"another tag",
 		      {{.head = HEAD("206") REST TAG("b") END, .from = CELL, .n = N - 100}},
 		      CHANGED}},
