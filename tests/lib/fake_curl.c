@@ -121,6 +121,11 @@ long fake_curl_number(CURL *easy, CURLoption option)
 	return o ? o->number : 0;
 }
 
+bool fake_curl_has(CURL *easy, CURLoption option)
+{
+	return find(easy, option);
+}
+
 const char *fake_curl_field(CURL *easy, const char *begin)
 {
 	const struct option *o = find(easy, CURLOPT_HTTPHEADER);

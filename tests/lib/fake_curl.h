@@ -38,6 +38,7 @@ void fake_curl_set_clock(bool on);
 /* The value of an option that the fetcher has set; NULL or 0 if it has not set it. */
 const char *fake_curl_text(CURL *easy, CURLoption option);
 long fake_curl_number(CURL *easy, CURLoption option);
+bool fake_curl_has(CURL *easy, CURLoption option);
 /* The header line that begins so; NULL: there is none. */
 const char *fake_curl_field(CURL *easy, const char *begin);
 

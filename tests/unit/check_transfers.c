@@ -573,6 +573,30 @@ START_TEST(after_a_failure)
 }
 END_TEST
 
+/* Only a server that has failed may be elsewhere by now. */
+START_TEST(names_are_looked_up_again)
+{
+	static const struct step failing = {.result = CURLE_RECV_ERROR},
+				 good = {.head = HEAD("206") REST END, .from = CELL, .n = N - 100};
+	const struct {
+		struct step steps[4];
+		size_t count;
+		bool again;
+	} cases[] = {{{good}, 1, false}, {{failing, good}, 2, true},
+		     {{good}, 1, false}, {{failing, failing, failing, failing}, 4, true},
+		     {{good}, 1, true},	 {{good}, 1, false}};
+
+	begin();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ask(reading, cases[i].steps, cases[i].count);
+		ck_assert_msg(fake_curl_has(scene.f->transfers[0].easy, CURLOPT_DNS_CACHE_TIMEOUT) ==
+				      cases[i].again,
+			      "%zu", i);
+	}
+	end();
+}
+END_TEST
+
 /* A head is read up to its limit, the body of an error up to another. */
 START_TEST(long_answers)
 {
@@ -805,9 +829,9 @@ END_TEST
 
 UNIT_MAIN_LOOPS("transfers", {files_are_opened, sizeof openings / sizeof *openings}, {whole_files, 1},
 		{files_are_read, sizeof readings / sizeof *readings}, {the_rest_of_a_request, 1},
-		{after_a_failure, 1}, {long_answers, 1}, {settings, 1}, {memory_is_short, 1},
-		{memory_is_short_on_the_way, 1}, {no_connection_is_left, 1}, {no_chance, 1},
-		{libcurl_fails, 1})
+		{after_a_failure, 1}, {names_are_looked_up_again, 1}, {long_answers, 1}, {settings, 1},
+		{memory_is_short, 1}, {memory_is_short_on_the_way, 1}, {no_connection_is_left, 1},
+		{no_chance, 1}, {libcurl_fails, 1})
 
 #else
 
