@@ -352,7 +352,7 @@ static int open_family(struct h5_members *members, uint64_t size, bool sure, str
 		return -ENOMEM;
 	rc = join_numbers(members, &n, size, sure, list, (unsigned)h5_max(count, 1), io);
 	free(list);
-	return sure || rc == -ENOMEM ? rc : 0;
+	return sure || h5_is_passing(rc) ? rc : 0;
 }
 
 /* ---- multi ---- */

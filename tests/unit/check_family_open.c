@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -402,6 +403,39 @@ START_TEST(perhaps_a_family)
 	remove_file("p");
 	remove_file("p0");
 	remove_file("p1");
+}
+END_TEST
+
+/* Without descriptors no member counts as missing, and no file as one that is cut. */
+START_TEST(no_descriptors)
+{
+	const struct h5_driver_info info = {.driver = H5_DRIVER_FAMILY, .member_size = 2};
+	struct rlimit before, limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	write_file("p0", "aa");
+	write_file("p1", "bb");
+	write_file("p2", "c");
+	scene.members.end = 5;
+	for (int sure = 0; sure < 2; sure++)
+		for (rlim_t spare = 1; spare <= 3; spare++) {
+			int next = dup(scene.folder.fd), rc;
+
+			close(next);
+			limit = (struct rlimit){.rlim_cur = (rlim_t)next + spare,
+						.rlim_max = before.rlim_max};
+			ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+			rc = open_as("p0", &info, sure);
+			ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+			ck_assert_int_eq(rc, spare < 3 ? -EMFILE : 0);
+			if (!rc)
+				is_file("aabbc", NULL);
+			else
+				h5_io_close(scene.io);
+		}
+	remove_file("p0");
+	remove_file("p1");
+	remove_file("p2");
 }
 END_TEST
 
@@ -809,6 +843,6 @@ END_TEST
 UNIT_MAIN_AROUND("family_open", setup, teardown, patterns, the_longest_patterns, members_are_written_and_made,
 		 families_that_are_refused, what_follows_the_last_member, a_member_that_cannot_be_made,
 		 a_member_that_is_not_certain, a_member_of_another_owner, numbers_in_names, a_family_below,
-		 perhaps_a_family, guarded_families, names_of_multi_members,
+		 perhaps_a_family, no_descriptors, guarded_families, names_of_multi_members,
 		 the_longest_name_of_a_multi_member, addresses_of_multi_members,
 		 multi_members_that_are_written, no_memory_to_read, no_memory)
