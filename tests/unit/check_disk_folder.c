@@ -706,11 +706,14 @@ END_TEST
 START_TEST(files_that_stay)
 {
 	struct h5_disk_header header = header_of(4, "a");
+	char longer[H5_DISK_NAME + 1] = ""; /* than any name of the cache */
 	int fd;
 
 	begin();
 	put_five();
 	put("mine", 100, 1);
+	memset(longer, 'x', H5_DISK_NAME);
+	put(memcpy(longer, H5_DISK_NEW, strlen(H5_DISK_NEW)), 100, 1);
 	ck_assert_int_eq(mkdirat(folder.fd, "h5fs-new-folder", 0700), 0);
 	fd = openat(folder.fd, name_of(&header), O_RDWR | O_CLOEXEC);
 	ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
@@ -718,6 +721,7 @@ START_TEST(files_that_stay)
 	ck_assert(h5_disk_has_room(&folder, 1));
 	ck_assert_uint_eq(count_five(), 16 + 7);
 	ck_assert_int_eq(faccessat(folder.fd, "mine", F_OK, 0), 0);
+	ck_assert_int_eq(faccessat(folder.fd, longer, F_OK, 0), 0);
 	close(fd);
 	end();
 	/* One that cannot be opened, either; one that somebody else removes is gone. */
