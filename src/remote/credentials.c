@@ -53,7 +53,9 @@ static void fail(struct h5_credentials *c, int code, const char *text, uint64_t 
 {
 	clear(c);
 	c->code = code;
-	c->reason = code == -EACCES ? H5_REMOTE_FORBIDDEN : H5_REMOTE_NETWORK;
+	c->reason = code == -EACCES   ? H5_REMOTE_FORBIDDEN
+		    : code == -ENOMEM ? H5_REMOTE_OTHER
+				      : H5_REMOTE_NETWORK;
 	c->due = now + HOLD;
 	snprintf(c->text, sizeof c->text, "%s", text);
 }
