@@ -167,12 +167,7 @@ char *__wrap_strndup(const char *s, size_t n)
 
 int __wrap_vasprintf(char **s, const char *format, va_list arguments)
 {
-	static char undefined[1];
-
-	if (!wrapped_fails())
-		return __real_vasprintf(s, format, arguments);
-	*s = undefined; /* it must not be used, nor freed */
-	return -1;
+	return wrapped_fails() ? -1 : __real_vasprintf(s, format, arguments);
 }
 
 int __wrap_asprintf(char **s, const char *format, ...)

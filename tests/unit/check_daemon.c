@@ -77,15 +77,22 @@ static void begin(unsigned what, const char *step, int error)
 	set_options(what);
 }
 
-static void run(unsigned what, int status, const char *expected, const char *told)
+static int run_daemon(void)
 {
 	int rc = h5_daemon_run(&options);
+
+	fuse_opt_free_args(&options.args);
+	return rc;
+}
+
+static void run(unsigned what, int status, const char *expected, const char *told)
+{
+	int rc = run_daemon();
 
 	ck_assert_msg(!strcmp(trace, expected), "%x, %s: %s", what,
 		      scene.fails ? scene.fails : "nothing fails", trace);
 	ck_assert_msg(rc == status, "%x, %s: %d", what, scene.fails ? scene.fails : "nothing fails", rc);
 	ck_assert_str_eq(said, told);
-	fuse_opt_free_args(&options.args);
 }
 
 #define IN_FRONT "find signals-in-front all-descriptors keep trim one-arena "
@@ -309,7 +316,7 @@ START_TEST(where_lines_go)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin(cases[i].what, NULL, 0);
-		ck_assert_int_eq(h5_daemon_run(&options), 0);
+		ck_assert_int_eq(run_daemon(), 0);
 		ck_assert_msg(!strstr(trace, "syslog") == !cases[i].to_syslog, "%x: %s", cases[i].what,
 			      trace);
 		ck_assert_ptr_nonnull(strstr(trace, " detach-log unmounter "));
@@ -333,10 +340,10 @@ START_TEST(lines_of_libfuse)
 	const int before = dup(STDERR_FILENO);
 
 	begin(DEBUG_OUTPUT | FRONT, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_ptr_null(strstr(trace, "quiet"));
 	begin(FRONT, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_ptr_nonnull(strstr(trace, "quiet"));
 	fflush(stderr);
 	dup2(fileno(f), STDERR_FILENO);
@@ -371,7 +378,7 @@ START_TEST(files_that_others_may_change)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin(cases[i].what, NULL, 0);
 		options.allow_other = i % 2;
-		ck_assert_int_eq(h5_daemon_run(&options), 0);
+		ck_assert_int_eq(run_daemon(), 0);
 		ck_assert_msg(strstr(trace, cases[i].flags), "%x: %s", cases[i].what, trace);
 		ck_assert(!atomic_flag_test_and_set(&mount->opened));
 	}
@@ -412,7 +419,7 @@ START_TEST(what_is_allowed)
 {
 	for (size_t i = 0; i < sizeof sandboxes / sizeof *sandboxes; i++) {
 		begin(sandboxes[i].what, NULL, 0);
-		ck_assert_int_eq(h5_daemon_run(&options), 0);
+		ck_assert_int_eq(run_daemon(), 0);
 		ck_assert_msg(strstr(trace, sandboxes[i].part), "%x: %s", sandboxes[i].what, trace);
 		ck_assert_msg(!strstr(trace, "close-another"), "%x: %s", sandboxes[i].what, trace);
 	}
@@ -423,11 +430,11 @@ END_TEST
 START_TEST(no_descriptor_for_the_root)
 {
 	begin(ANY, "open-root", -EMFILE);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_ptr_nonnull(
 		strstr(trace, " open-root no-rings files(-,-,-,-,-,-,-,-) start-rings calls watch "));
 	begin(ANY | IS_FOLDER, "open-root", -EMFILE);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_ptr_nonnull(strstr(
 		trace, " open-root no-rings files(folder,folder,-,-,-,-,-,-) start-rings calls closer "));
 	ck_assert_ptr_null(strstr(trace, "close-root"));
@@ -462,18 +469,18 @@ START_TEST(rings)
 		"watch () apart ready serve-rings end-watch ";
 
 	begin(RINGS, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_msg(strstr(trace, used), "%s", trace);
 	begin(RINGS_IF_THEY_ARE, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_msg(strstr(trace, used), "%s", trace);
 	begin(RINGS_IF_THEY_ARE, "open-devices", -EMFILE);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_msg(
 		strstr(trace, " rings open-devices files(-,-,-,-,-,-,-,-) start-rings calls-with-rings "),
 		"%s", trace);
 	begin(RINGS_IF_THEY_ARE | REFUSES_RINGS, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_msg(strstr(trace, " close-devices start-rings calls watch () apart ready serve end-watch "),
 		      "%s", trace);
 	begin(RINGS | REFUSES_RINGS, NULL, 0);
@@ -492,7 +499,7 @@ START_TEST(options_of_a_folder)
 	begin(IS_FOLDER, NULL, 0);
 	options.vfs.uid = 7;
 	options.vfs.gid = 8;
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_str_eq(tree_options.match, H5_TREE_MATCH);
 	ck_assert_uint_eq(tree_options.open_files, 64);
 	ck_assert(tree_options.keeps_uid && tree_options.keeps_gid);
@@ -503,7 +510,7 @@ START_TEST(options_of_a_folder)
 	options.vfs.uid = 70;
 	options.vfs.gid = 8;
 	options.vfs.fmask = 022;
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert_str_eq(tree_options.match, "*.nc");
 	ck_assert_uint_eq(tree_options.open_files, 3);
 	ck_assert(!tree_options.keeps_uid && tree_options.keeps_gid);
@@ -513,7 +520,7 @@ START_TEST(options_of_a_folder)
 	begin(IS_FOLDER, NULL, 0);
 	options.vfs.uid = 7;
 	options.vfs.gid = 80;
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	ck_assert(tree_options.keeps_uid && !tree_options.keeps_gid);
 }
 END_TEST
@@ -538,7 +545,7 @@ START_TEST(files_that_open_and_close)
 	void *own = NULL;
 
 	begin(IS_FOLDER | WRITES, NULL, 0);
-	ck_assert_int_eq(h5_daemon_run(&options), 0);
+	ck_assert_int_eq(run_daemon(), 0);
 	memset(trace, 0, sizeof trace);
 	ck_assert_ptr_eq(tree_options.arg, &options);
 	ck_assert_int_eq(tree_options.opened(&options, "x.h5", set, &opened, vfs, &own), 0);

@@ -219,7 +219,8 @@ static void begin_header(struct built *b, unsigned version)
 	*b = (struct built){0};
 	if (version == 1) {
 		append_number(b, 1, 2);
-		append_number(b, 0, 2 + 4 + 4 + 4); /* see end_header() */
+		append_number(b, 0, 2 + 4); /* see end_header() */
+		append_number(b, 0, 4 + 4);
 	} else {
 		append(b, "OHDR", 4);
 		append_number(b, 2, 1);

@@ -72,6 +72,10 @@ enum { SIGNALS = 4 };
 static const int numbers[SIGNALS] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 /* Runs the process, which gets the messages. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+/* The process that keeps the mount gives nothing back before it ends. */
 static void keep(const struct message *list)
 {
 	struct h5_unmounter *unmounter = NULL;
@@ -85,10 +89,14 @@ static void keep(const struct message *list)
 	messages = list;
 	scene.forked = 0;
 	scene.there = true;
+	if (__lsan_disable)
+		__lsan_disable();
 	if (!setjmp(scene.exit)) {
 		h5_unmounter_start(session, &options, &ours, &unmounter);
 		ck_abort_msg("the process has gone on");
 	}
+	if (__lsan_enable)
+		__lsan_enable();
 	scene.there = false;
 	sigprocmask(SIG_SETMASK, &mask, &all);
 	for (int number = 1; number < SIGRTMIN; number++)

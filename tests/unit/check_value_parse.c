@@ -410,7 +410,7 @@ START_TEST(references_without_memory)
 			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
 			failed += fired;
 		}
-		ck_assert_uint_gt(failed, 1);
+		ck_assert_uint_gt(failed, 0);
 		value_reads_back(&s.context, &t, &spaces[i], data, texts[i], strlen(texts[i]), "references");
 	}
 	value_scene_end(&s);
