@@ -460,6 +460,7 @@ END_TEST
 START_TEST(many_small_messages)
 {
 	enum { COUNT = 600 };
+	static const uint8_t comment[16] = "comment";
 	const struct h5_new_header how = {.room = 0};
 	struct h5_new_message messages[COUNT];
 	struct h5_header h;
@@ -469,7 +470,7 @@ START_TEST(many_small_messages)
 	begin_file(&s);
 	for (unsigned i = 0; i < COUNT; i++)
 		messages[i] = (struct h5_new_message){
-			.type = H5_MSG_COMMENT, .body = "comment", .size = 8 + i % 2 * 8};
+			.type = H5_MSG_COMMENT, .body = comment, .size = 8 + i % 2 * 8};
 	SUCCEEDS(h5_header_create(s.file, messages, COUNT, &how, &address));
 	SUCCEEDS(h5_header_load(s.file, address, &h));
 	ck_assert_uint_eq(h.count, COUNT);
