@@ -247,9 +247,9 @@ tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/lo
 tests_unit_check_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstat64
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
-tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c tests/lib/daemon_scene.h src/fuse/daemon.c src/fuse/daemon.h
+tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c tests/lib/daemon_scene.h tests/lib/trace.h src/fuse/daemon.c src/fuse/daemon.h
 tests_unit_check_daemon_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=access,--wrap=close,--wrap=fuse_remove_signal_handlers,--wrap=fuse_session_destroy,--wrap=fuse_session_loop,--wrap=fuse_session_loop_mt,--wrap=fuse_session_loop_mt_312,--wrap=fuse_session_unmount,--wrap=fuse_set_log_func,--wrap=fuse_set_signal_handlers,--wrap=getgid,--wrap=getrlimit64,--wrap=getuid,--wrap=mallopt,--wrap=open64,--wrap=setrlimit64,--wrap=time
-tests_unit_check_unmount_SOURCES = tests/unit/check_unmount.c tests/lib/unmount_scene.h src/fuse/unmount.c src/fuse/unmount.h src/fuse/unmounter.c src/fuse/unmounter.h
+tests_unit_check_unmount_SOURCES = tests/unit/check_unmount.c tests/lib/unmount_scene.h tests/lib/trace.h src/fuse/unmount.c src/fuse/unmount.h src/fuse/unmounter.c src/fuse/unmounter.h
 tests_unit_check_unmount_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=_exit,--wrap=calloc,--wrap=close,--wrap=closefrom,--wrap=dup2,--wrap=dup3,--wrap=execlp,--wrap=fopen64,--wrap=fork,--wrap=fsync,--wrap=fuse_session_fd,--wrap=fuse_session_unmount,--wrap=geteuid,--wrap=getppid,--wrap=getxattr,--wrap=kill,--wrap=mount,--wrap=open64,--wrap=pipe2,--wrap=poll,--wrap=prctl,--wrap=read,--wrap=recv,--wrap=send,--wrap=setsid,--wrap=socketpair,--wrap=stat64,--wrap=syscall,--wrap=umount2,--wrap=waitpid
 tests_unit_check_mountpoint_SOURCES = tests/unit/check_mountpoint.c src/fuse/mountpoint.c src/fuse/mountpoint.h $(fault_alloc) $(scratch)
 tests_unit_check_mountpoint_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=access,--wrap=fuse_session_mount,--wrap=getxattr,--wrap=opendir,--wrap=statx

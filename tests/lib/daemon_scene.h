@@ -27,6 +27,7 @@
 #include "fuse/unmounter.h"
 #include "fuse/watch.h"
 #include "store/file.h"
+#include "trace.h"
 #include "tree/tree.h"
 #include "unit.h"
 
@@ -53,21 +54,9 @@ static struct {
 	int served; /* what serving gives */
 } scene;
 
-static char trace[2048], said[512];
+static char said[512];
 static struct h5_options options;
 static struct h5_file_shared shared;
-
-static __attribute__((format(printf, 1, 2))) void note(const char *format, ...)
-{
-	size_t n = strlen(trace);
-	va_list args;
-
-	if (n)
-		trace[n++] = ' ';
-	va_start(args, format);
-	vsnprintf(trace + n, sizeof trace - n, format, args);
-	va_end(args);
-}
 
 /* True: the step fails. */
 static bool fails(const char *name)

@@ -1,4 +1,4 @@
-/* System calls of those that unmount, which are only noted. */
+/* Stands in for the system calls of the code that unmounts: each call is noted and does nothing. */
 #ifndef H5_TESTS_UNMOUNT_SCENE_H
 #define H5_TESTS_UNMOUNT_SCENE_H
 
@@ -8,6 +8,7 @@
 #include "fuse/status.h"
 #include "fuse/unmount.h"
 #include "fuse/unmounter.h"
+#include "trace.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -61,20 +62,8 @@ static const struct message {
 	int error, signal;
 } * messages;
 
-static char trace[2048], said[512];
+static char said[512];
 static struct h5_mounted ours;
-
-static __attribute__((format(printf, 1, 2))) void note(const char *format, ...)
-{
-	size_t n = strlen(trace);
-	va_list args;
-
-	if (n)
-		trace[n++] = ' ';
-	va_start(args, format);
-	vsnprintf(trace + n, sizeof trace - n, format, args);
-	va_end(args);
-}
 
 /* True: the call fails, with errno. */
 static bool fails(const char *call)
