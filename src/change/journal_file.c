@@ -258,8 +258,8 @@ static bool is_journal(const char *name)
 	return n > suffix && !strcmp(name + n - suffix, H5_JOURNAL_SUFFIX);
 }
 
-/* True: memory or descriptors ran out, so the journal may be what could not be read. What is damaged, or
- * another user's, is never taken for it: then it would keep all files of the folder closed. */
+/* True: memory or descriptors ran out, so a file that could not be read may be the journal. A damaged file,
+ * or one of another user, is never taken for it: it would keep all files of the folder closed. */
 static bool is_short(int rc)
 {
 	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE;

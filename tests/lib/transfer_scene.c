@@ -41,7 +41,7 @@ static bool answer(void *arg, CURL *easy, struct fake_answer *a)
 	const struct step *step;
 
 	(void)arg;
-	/* What was learned before the failure is still known. */
+	/* The fetcher still knows what it learned before the failure, and asks for the next step. */
 	while (scene.again && scene.next + 1 < scene.count &&
 	       strcmp(fake_curl_text(easy, CURLOPT_URL), scene.steps[scene.next].url))
 		scene.next++;

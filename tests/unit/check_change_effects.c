@@ -175,7 +175,7 @@ START_TEST(a_commit_whose_sync_fails)
 }
 END_TEST
 
-/* What is given up is no longer pending. */
+/* After h5_tx_abandon() there is nothing to commit. */
 START_TEST(an_abandoned_write)
 {
 	struct scene s;

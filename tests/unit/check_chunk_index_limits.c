@@ -562,7 +562,8 @@ START_TEST(a_leaf_that_begins_late)
 }
 END_TEST
 
-/* A leaf among those that are cut off cannot be read: its chunks are lost, those before are not. */
+/* A trim cannot read one of the leaves that it removes: the space of its chunks is lost, and no other chunk
+ * is. */
 START_TEST(a_damaged_leaf_is_cut_off)
 {
 	static struct nodes nodes;

@@ -234,7 +234,7 @@ START_TEST(files_that_are_not_written)
 
 	model_begin(&r, "latest", 1);
 	address = model_find(&r, "matrix")->address;
-	/* What is in other files is not given up for another dataset. */
+	/* A dataset whose data lie in other files takes over no other dataset's. */
 	refused(h5_dataset_take_over(r.scratch.file, model_find(&r, "external")->address, address), -EPERM,
 		"its data are elsewhere");
 	refused(h5_dataset_take_over(r.scratch.file, model_find(&r, "virtual")->address, address), -EPERM,
@@ -802,8 +802,8 @@ START_TEST(few_chunks_stay_in_memory)
 }
 END_TEST
 
-/* The 32nd chunk of 2 MiB is too much: those that are full are stored, and let go. So are the others if they
- * take more than 32 MiB. */
+/* The writer keeps up to 31 chunks of 2 MiB in memory. With one more it stores the full ones and frees them.
+ * It does so with the others, too, if they take more than 32 MiB. */
 START_TEST(chunks_that_are_not_full_wait)
 {
 	enum { COLUMNS = 1 << 20, CHUNK = 2 * COLUMNS };

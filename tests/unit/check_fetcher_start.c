@@ -106,7 +106,7 @@ static CURLcode set_option(CURL *easy, CURLoption option, void *value)
 	return CURLE_NOT_BUILT_IN;
 }
 
-/* What is called is the library's, with the same arguments. */
+/* Each function calls the library's with the same arguments. */
 START_TEST(functions)
 {
 	struct curl_slist list = {0};

@@ -1,5 +1,5 @@
-/* Where messages of an object header go that has no room for more, and which forms of headers leave no place:
- * headers built by hand, put behind what a file has. */
+/* Messages that come to an object header without room: where they go, and which headers have no place for
+ * them. The test builds the headers by hand behind the end of a file. */
 #include "base/error.h"
 #include "change/object_header_create.h"
 #include "change/object_header_insert.h"

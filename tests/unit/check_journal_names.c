@@ -617,7 +617,8 @@ static unsigned journals_before(const char *name, unsigned most)
 	return before;
 }
 
-/* Who opens the file looks at 1000 journals: its own, and those that are listed before its name. */
+/* To open a file, at most 1000 journals are looked at: its own, and those that readdir() lists before its
+ * name. */
 START_TEST(more_journals_than_are_opened)
 {
 	char name[64] = "a.h5", other[64];

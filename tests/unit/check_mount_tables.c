@@ -644,7 +644,7 @@ static nlink_t count_names(struct h5_node *node)
 	return st.st_nlink;
 }
 
-/* What has lost its name has it again, and stays. */
+/* The commit of a removal fails: the object has its name again, and is not removed later. */
 START_TEST(removals_that_are_lost)
 {
 	struct h5_node *data = request_find("data"), *group = request_find("group");

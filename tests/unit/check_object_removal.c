@@ -475,7 +475,8 @@ START_TEST(a_type_that_uses_itself)
 }
 END_TEST
 
-/* A datatype whose header is damaged stays, and so do its bytes. What has used it goes. */
+/* The last dataset that uses a datatype is removed. The datatype has a damaged header, so it keeps its space.
+ */
 START_TEST(a_damaged_type_stays)
 {
 	struct h5_extents met = {0};
@@ -504,8 +505,8 @@ START_TEST(a_damaged_type_stays)
 }
 END_TEST
 
-/* Attributes go one by one, those that are shared and those that only their object has, of which an index
- * knows all the same: the indexes count what is left. */
+/* The test removes attributes one by one. Some are shared. Others belong to one object, but an index has
+ * them, too. After each removal the counts of the indexes are right. */
 START_TEST(attributes_that_indexes_know)
 {
 	static const char *const objects[][2] = {{"rare_sohm_list.h5", "data7"},
