@@ -1,6 +1,7 @@
 /* Datasets that change all their dimensions: whatever fails on the way, each has one of the shapes and what
  * belongs in it, and so has libhdf5 after a kill (tests/judge/shape_judge.py). */
 #include "base/error.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "dataset/create.h"
@@ -393,6 +394,63 @@ START_TEST(what_is_outside_is_used_again)
 }
 END_TEST
 
+static int set_columns(const void *columns, uint8_t *body, size_t n)
+{
+	ck_assert_uint_ge(n, 4 + 2 * 8);
+	memcpy(body + 4 + 8, columns, 8);
+	return 0;
+}
+
+/* Another program has left chunks outside of the dataset, and has perhaps given up their space, so that it
+ * belongs to something else now. They are forgotten, but nothing is written there. */
+START_TEST(space_of_what_another_program_has_left)
+{
+	enum { LEFT = 3 * 2, CHUNK = 4 * 5 };
+	static const uint8_t five[8] = {5};
+	static const uint64_t narrow[2] = {ROWS, 5};
+	const struct h5_dataset *dataset;
+	struct h5_chunk chunks[LEFT];
+	uint64_t addresses[KINDS];
+	struct h5_lru_entry *ref;
+	struct scratch s;
+	struct model m;
+
+	begin(&s, true, addresses);
+	SUCCEEDS(h5_dataset_get(s.file, addresses[_i], &ref, &dataset));
+	for (unsigned i = 0; i < LEFT; i++) {
+		uint64_t scaled[] = {i / 2, i % 2 + 1};
+
+		SUCCEEDS(h5_chunk_index_lookup(dataset->index, NULL, scaled, &chunks[i]));
+		ck_assert_uint_ne(chunks[i].address, H5_UNDEF);
+	}
+	h5_file_put(s.file, ref);
+	h5_dataset_writers_close(s.file);
+	SUCCEEDS(h5_header_update(s.file, addresses[_i], H5_MSG_DATASPACE, set_columns, five));
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(set_dims(&s, addresses[_i], shapes[0]));
+	SUCCEEDS(h5_tx_commit(s.file));
+	/* Space that was given up is used again after later commits. */
+	for (unsigned i = 0; i < SHAPES; i++) {
+		SUCCEEDS(set_dims(&s, addresses[(_i + 1) % KINDS], shapes[i]));
+		SUCCEEDS(h5_tx_commit(s.file));
+	}
+	for (unsigned n = 0; n < 4 * LEFT; n++) {
+		uint64_t address;
+
+		SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, CHUNK, &address));
+		for (unsigned i = 0; i < LEFT; i++)
+			ck_assert(address + CHUNK <= chunks[i].address ||
+				  chunks[i].address + chunks[i].size <= address);
+	}
+	first_model(&m);
+	resize(&m, narrow);
+	resize(&m, shapes[0]);
+	ck_assert(has(&s, addresses[_i], &m));
+	finish(&s);
+	scratch_release(&s);
+}
+END_TEST
+
 /* Reads fail from the n-th on, while one dimension becomes smaller and another one larger: the dataset is as
  * before, or has lost what it should lose. */
 START_TEST(no_read_in_the_midst)
@@ -439,7 +497,8 @@ START_TEST(no_read_in_the_midst)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS}, {the_largest_shape, 2},
+UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS},
+		{space_of_what_another_program_has_left, KINDS}, {the_largest_shape, 2},
 		{no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
 		{what_is_outside_goes_later, 2}, {new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1},
 		{killed_between_cells, 2})
