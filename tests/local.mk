@@ -319,7 +319,7 @@ tests_unit_check_members_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(fault_alloc) $(scratch)
-tests_unit_check_reading_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_reading_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_pool_start
 # Allocations, and system calls of reading, that fail.
 fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf

@@ -71,6 +71,21 @@ static struct h5_io *count_plain_calls(void *arg, struct h5_io *inner)
 	return &c->io;
 }
 
+/* ---- what the pool is told: the linker leads h5_pool_start() here ---- */
+
+typedef void pool_done(void *arg);
+
+void __real_h5_pool_start(struct h5_pool *pool, h5_pool_part *part, pool_done *done, void *arg, size_t n);
+void __wrap_h5_pool_start(struct h5_pool *pool, h5_pool_part *part, pool_done *done, void *arg, size_t n);
+
+static size_t parts;
+
+void __wrap_h5_pool_start(struct h5_pool *pool, h5_pool_part *part, pool_done *done, void *arg, size_t n)
+{
+	parts += n;
+	__real_h5_pool_start(pool, part, done, arg, n);
+}
+
 /* ---- a dataset ---- */
 
 struct opened {
@@ -550,6 +565,23 @@ START_TEST(not_too_much_is_decoded_ahead)
 	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 100000);
 	h5_dataset_read_ahead(o.dataset, 0, o.size);
 	close_dataset(&o); /* while it may be under way */
+	/* Rows of two chunks, of 4000 bytes each */
+	options.chunk_cache = 4 * 128000;
+	open_dataset(&o, "many", &options);
+	parts = 0;
+	h5_dataset_read_ahead(o.dataset, 0, o.size);
+	ck_assert_uint_eq(parts, 16);
+	close_dataset(&o);
+	/* Three chunks of 128 KiB, or a byte less */
+	for (unsigned i = 0; i < 2; i++) {
+		options.chunk_cache = 4 * (3 * 128 * 1024 - i);
+		open_dataset(&o, "large", &options);
+		parts = 0;
+		h5_dataset_read_ahead(o.dataset, 0, o.size);
+		ck_assert_uint_eq(parts, 3 - i);
+		close_dataset(&o);
+	}
+	options.chunk_cache = 400000;
 	/* ten rows, unless they are too many */
 	open_dataset(&o, "wide", &options);
 	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 100000);
