@@ -258,6 +258,34 @@ START_TEST(more_chunks_than_numbers)
 }
 END_TEST
 
+/* All chunks of one byte that there can be lie in the file. */
+START_TEST(implicit_chunks_in_the_file)
+{
+	static const struct {
+		int before, more; /* bytes from the address to the file's end; chunks more than these */
+		bool opens;
+	} cases[] = {{0, 0, true}, {0, 1, false}, {1, 0, true}, {1, 1, false}, {9, 0, true}, {9, 1, false}};
+	struct target t;
+	uint64_t size;
+
+	target_init(&t, "fixed_array_write-implicit.h5", "a", NULL);
+	size = h5_file_size(t.file);
+	ck_assert_uint_eq(h5_file_end(t.file), size);
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		t.layout.chunked.address = size - (uint64_t)cases[i].before;
+		t.space.dims[0] = t.space.max[0] = (uint64_t)(cases[i].before + cases[i].more);
+		ck_assert_int_eq(target_open_index(&t), cases[i].opens ? 0 : -EUCLEAN);
+	}
+	/* The whole file, and a byte more */
+	for (unsigned i = 0; i < 2; i++) {
+		t.layout.chunked.address = 0;
+		t.space.dims[0] = t.space.max[0] = size + i;
+		ck_assert_int_eq(target_open_index(&t), i ? -EUCLEAN : 0);
+	}
+	target_release(&t);
+}
+END_TEST
+
 /* ---- arrays whose blocks are not theirs, or not there ---- */
 
 /* Puts the header of the index into new space, with a field of eight bytes changed; its address. */
@@ -620,7 +648,8 @@ UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents
 		{structured_chunks_that_cannot_change, 1}, {what_is_as_it_was_is_not_written, 2},
 		{what_filters_change_is_written, 4}, {coordinates_that_overflow, 4},
 		{blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
-		{a_dataset_that_can_have_no_rows, 1}, {more_chunks_than_numbers, 3},
-		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
-		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
-		{a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1}, {a_chunk_that_has_gone, 1})
+		{a_dataset_that_can_have_no_rows, 1}, {implicit_chunks_in_the_file, 1},
+		{more_chunks_than_numbers, 3}, {blocks_of_another_header, 1},
+		{a_fixed_array_without_data_block, 2}, {a_fixed_array_beyond_all_addresses, 2},
+		{a_chunk_between_two_leaves, 1}, {a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1},
+		{a_chunk_that_has_gone, 1})
