@@ -374,104 +374,6 @@ START_TEST(what_a_kill_leaves_stays_as_it_is)
 }
 END_TEST
 
-START_TEST(chunks_that_cannot_be)
-{
-	const struct h5_chunk absent = {.address = H5_UNDEF, .size = 77},
-			      large = {.address = 8, .size = 1 << 24};
-	const uint64_t zero = 0, far = 100000, beyond = UINT64_C(1) << 32;
-	struct target t;
-
-	begin(&t, "filtered", NULL);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &absent), 0);
-	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &large), -EOVERFLOW);
-	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
-	target_set_range(&t, 0, 3);
-	/* What is not there is not made to be absent. */
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &absent), 0);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &large), -EOVERFLOW);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &beyond, &absent), 0);
-	ck_assert_int_eq(target_set(&t, beyond), -EFBIG);
-	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &absent), 0);
-	ck_assert_uint_eq(target_value(&t, 0), H5_UNDEF);
-	ck_assert_uint_eq(target_count(&t), 2);
-	target_set_range(&t, 0, 1);
-	target_set_range(&t, 3, PAGED + 2500);
-	SUCCEEDS(target_publish(&t, PAGED + 2500));
-	judge(&t, "b");
-}
-END_TEST
-
-/* Of datasets whose messages do not fit together. `set`: the index opens, and refuses the first chunk. */
-static const struct strange_index {
-	const char *refusal;
-	int rc;
-	bool set, filtered;
-	uint64_t chunk_size;
-	struct h5_chunk_layout layout;
-	unsigned rank;
-	uint64_t most; /* dimensions of the dataset */
-} strange_indexes[] = {
-	{"chunk index: type 6", -EUCLEAN, .chunk_size = 40,
-	 .layout = {.rank = 1, .dims = {10}, .element_size = 4, .index = 6}, .rank = 1},
-	{"chunk index: chunks of rank 1 in a dataset of rank 2", -EUCLEAN, .chunk_size = 40,
-	 .layout = {.rank = 1, .dims = {10, 10}, .element_size = 4, .index = H5_INDEX_SINGLE}, .rank = 2},
-	{"chunk index: chunks of rank 2 in a dataset of rank 1", -EUCLEAN, .chunk_size = 400,
-	 .layout = {.rank = 2, .dims = {10, 10}, .element_size = 4, .index = H5_INDEX_SINGLE}, .rank = 1},
-	{"chunk index: chunks of rank 0 in a dataset of rank 0", -EUCLEAN, .chunk_size = 4,
-	 .layout = {.rank = 0, .dims = {0}, .element_size = 4, .index = H5_INDEX_SINGLE}},
-	{"chunk index: chunks of no bytes", -EUCLEAN,
-	 .layout = {.rank = 1, .dims = {10}, .element_size = 4, .index = H5_INDEX_FIXED_ARRAY}, .rank = 1},
-	{"chunk index: chunk dimension 1 is 0", -EUCLEAN, .chunk_size = 40,
-	 .layout = {.rank = 2, .dims = {10, 0}, .element_size = 4, .index = H5_INDEX_FIXED_ARRAY}, .rank = 2},
-	{"single chunk index: it is for unfiltered chunks", -ENOTSUP, .set = true, .filtered = true,
-	 .chunk_size = 40, .layout = {.rank = 1, .dims = {10}, .element_size = 4, .index = H5_INDEX_SINGLE},
-	 .rank = 1},
-	{"single chunk index: it is for filtered chunks", -ENOTSUP, .set = true, .chunk_size = 40,
-	 .layout = {.rank = 1,
-		    .dims = {10},
-		    .element_size = 4,
-		    .index = H5_INDEX_SINGLE,
-		    .single = {.filtered = true}},
-	 .rank = 1},
-	{"fixed array: chunks without limit", -EUCLEAN, .set = true, .chunk_size = 40,
-	 .layout = {.rank = 1,
-		    .dims = {10},
-		    .element_size = 4,
-		    .index = H5_INDEX_FIXED_ARRAY,
-		    .fixed_array = {10}},
-	 .rank = 1, .most = H5_UNLIMITED},
-};
-
-START_TEST(indexes_that_cannot_be)
-{
-	const struct strange_index *i = &strange_indexes[_i];
-	const uint64_t zeros[H5_RANK_MAX] = {0}, most = i->most ? i->most : 10;
-	const struct h5_dataspace space = {H5_SPACE_SIMPLE, i->rank, {10, 10}, {most, most}, true, 0};
-	const struct h5_chunk chunk = {.address = 4096, .size = 40};
-	struct h5_chunk_layout layout = i->layout;
-	struct h5_chunk_index *index = NULL;
-	struct target t;
-	uint64_t end;
-	int rc;
-
-	begin(&t, "plain", NULL);
-	layout.address = H5_UNDEF;
-	end = h5_file_end(t.file);
-	rc = h5_chunk_index_open(t.file, 4, &layout, &space, i->filtered, i->chunk_size, &index);
-	ck_assert_int_eq(rc, i->set ? 0 : i->rc);
-	if (i->set) {
-		rc = h5_chunk_index_set(index, zeros, &chunk);
-		ck_assert_uint_eq(h5_chunk_index_layout(index)->address, H5_UNDEF);
-	}
-	ck_assert_int_eq(rc, i->rc);
-	ck_assert_str_eq(h5_error_last()->text, i->refusal);
-	ck_assert_uint_eq(h5_file_end(t.file), end);
-	h5_chunk_index_close(index);
-	target_release(&t);
-}
-END_TEST
-
 /* Every call that writes fails once. What was not changed for that is changed by another try; but a block
  * that is new, and was torn while it was written again, is lost with the transaction. */
 START_TEST(every_write_can_fail)
@@ -525,6 +427,4 @@ UNIT_MAIN_LOOPS("chunk_index_write", {appending_makes_what_libhdf5_makes, 4}, {f
 		{trimming_leaves_what_libhdf5_leaves, 2}, {rows_are_trimmed_along_a_limited_dimension, 1},
 		{an_array_that_has_to_move, 1}, {an_index_block_that_has_to_move, 1},
 		{what_is_committed_stays, 1}, {killed_between_cells, 6},
-		{what_a_kill_leaves_stays_as_it_is, 5}, {chunks_that_cannot_be, 1},
-		{indexes_that_cannot_be, sizeof strange_indexes / sizeof *strange_indexes},
-		{every_write_can_fail, 1})
+		{what_a_kill_leaves_stays_as_it_is, 5}, {every_write_can_fail, 1})
