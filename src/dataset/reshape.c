@@ -79,7 +79,6 @@ static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 	for (unsigned i = 0; i < H5_RANK_MAX; i++)
 		writer->outer[i] = writer->has_outer ? h5_max(writer->outer[i], before[i]) : before[i];
 	writer->has_outer = true;
-	writer->is_cut = false;
 	if (!reopen(writer) && !h5_dataset_writer_settle(writer))
 		(void)commit(writer);
 	return 0;
