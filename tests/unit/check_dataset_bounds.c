@@ -451,6 +451,29 @@ START_TEST(too_many_chunks_to_store)
 }
 END_TEST
 
+/* All chunks of a larger shape are stored; what the index needed before is used again. */
+START_TEST(blocks_of_the_index_are_used_again)
+{
+	static const uint64_t small[] = {9, 13}, large[] = {21, 73};
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+	uint64_t end = 0;
+
+	model_begin(&r, _i ? "latest" : "earliest", 1);
+	writer = model_writer(&r, model_find(&r, "early_second"));
+	for (unsigned round = 0; round < 12; round++) {
+		SUCCEEDS(h5_dataset_reshape(writer, large));
+		SUCCEEDS(h5_tx_commit(r.scratch.file));
+		SUCCEEDS(h5_dataset_reshape(writer, small));
+		SUCCEEDS(h5_tx_commit(r.scratch.file));
+		if (round == 5)
+			end = h5_file_end(r.scratch.file);
+	}
+	ck_assert_uint_eq(h5_file_end(r.scratch.file), end);
+	model_end(&r);
+}
+END_TEST
+
 /* A shape without elements needs no storage. */
 START_TEST(an_empty_shape_stores_nothing)
 {
@@ -843,5 +866,5 @@ UNIT_MAIN_LOOPS("dataset_bounds", {bytes_of_a_short_chunk, 2}, {a_short_chunk_be
 		{sizes_beyond_63_bits, 1}, {chunks_beyond_the_file, 1}, {shapes_beyond_the_maximum, 1},
 		{files_that_are_not_written, 1}, {many_external_files, 1}, {a_new_shape_stores_all_chunks, 2},
 		{too_many_chunks_to_store, 1}, {an_empty_shape_stores_nothing, 1},
-		{a_large_chunk_is_stored_at_once, 2}, {looking_at_what_is_held, 1},
-		{edges_are_stored_again, 1})
+		{blocks_of_the_index_are_used_again, 2}, {a_large_chunk_is_stored_at_once, 2},
+		{looking_at_what_is_held, 1}, {edges_are_stored_again, 1})
