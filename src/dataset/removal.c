@@ -401,7 +401,7 @@ int h5_dataset_give_up(const struct h5_dataset *dataset)
 {
 	struct gathering g = {.file = dataset->file};
 	const struct h5_extent_visits visits = {gather_data, gather_block, &g};
-	struct h5_damage damage = {.too_large = false};
+	struct h5_damage damage = {0};
 	int rc = 0;
 
 	h5_unit_begin(g.file);
@@ -524,7 +524,7 @@ static int drop_all_uses(struct gathering *g, struct h5_damage *damage)
 
 static int remove_object(struct gathering *g, uint64_t address)
 {
-	struct h5_damage damage = {.too_large = false};
+	struct h5_damage damage = {0};
 	int rc = check_removable(g->file, address);
 
 	if (!rc)
@@ -552,7 +552,7 @@ int h5_object_remove(struct h5_file *file, uint64_t address)
 int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
 {
 	struct gathering g = {.file = file};
-	struct h5_damage damage = {.too_large = false};
+	struct h5_damage damage = {0};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, address, &ref, &object);
