@@ -6,6 +6,7 @@
 #include "crash_image.h"
 #include "dataset/create.h"
 #include "dataset/reshape.h"
+#include "dataset/writing.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "object/numpy_parse.h"
@@ -401,6 +402,27 @@ static int set_columns(const void *columns, uint8_t *body, size_t n)
 	return 0;
 }
 
+/* A writer that is opened anew after the commit has nothing to cut. */
+START_TEST(what_is_outside_goes_once)
+{
+	static const uint64_t small[2] = {3, 4};
+	struct h5_dataset_writer *writer;
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, true, addresses);
+	SUCCEEDS(h5_dataset_writer_get(s.file, addresses[_i], false, &writer));
+	SUCCEEDS(h5_dataset_reshape(writer, small));
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_tx_drop(s.file, &writer->participant);
+	SUCCEEDS(h5_dataset_writer_ready(writer));
+	ck_assert(!h5_dataset_writer_is_dirty(writer));
+	h5_dataset_writer_put(writer);
+	finish(&s);
+	scratch_release(&s);
+}
+END_TEST
+
 /* Another program has left chunks outside of the dataset, and has perhaps given up their space, so that it
  * belongs to something else now. They are forgotten, but nothing is written there. */
 START_TEST(space_of_what_another_program_has_left)
@@ -497,7 +519,7 @@ START_TEST(no_read_in_the_midst)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS},
+UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS}, {what_is_outside_goes_once, KINDS},
 		{space_of_what_another_program_has_left, KINDS}, {the_largest_shape, 2},
 		{no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
 		{what_is_outside_goes_later, 2}, {new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1},
