@@ -89,6 +89,47 @@ START_TEST(a_file_that_cannot_be_opened)
 }
 END_TEST
 
+/* The mounted file is open, and has the name that the URL ends in, percent-encoded or as it is. After the end
+ * of the link no other one can be opened. */
+START_TEST(the_mounted_file_by_its_name)
+{
+	static const struct {
+		const char *end, *name;
+		bool is_own;
+	} cases[] = {{"x.h5", "x.h5", true},
+		     {"x.h5", "", true},
+		     {"x.h5", "x.h", false},
+		     {"x.h5", "x.h55", false},
+		     {"x.h5", "y.h5", false},
+		     {"x.h5", "server/x.h5", false},
+		     {"a%41%2f.h5", "aA/.h5", true},
+		     {"a%41%2f.h5", "a%41%2f.h5", true},
+		     {"a%41%2f.h5", "aA%2f.h5", false},
+		     {"a%4.h5", "a%4.h5", true},
+		     {"a%4", "a%4", true},
+		     {"a%41", "aB", false},
+		     {"%e4", "\xe4", true},
+		     {"%e4", "\xe4.", false}};
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	h5_remote_end(scene.link);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char url[64];
+		struct h5_io *io;
+		int rc;
+
+		snprintf(url, sizeof url, "http://server/%s", cases[i].end);
+		free(scene.link->url);
+		scene.link->url = strdup(url);
+		rc = h5_io_open_remote(scene.link, cases[i].name, &io);
+		ck_assert_msg(!rc == cases[i].is_own, "%s in %s: %d", cases[i].name, url, rc);
+		if (!rc)
+			h5_io_close(io);
+	}
+	end(&scene);
+}
+END_TEST
+
 START_TEST(tags_of_files)
 {
 	struct h5_io *io;
@@ -358,7 +399,8 @@ START_TEST(an_answer_that_nobody_waits_for)
 }
 END_TEST
 
-UNIT_MAIN("remote files", a_file_that_cannot_be_opened, tags_of_files, first_bytes_are_not_announced,
-	  a_number_that_is_given_out_again, announcements_of_a_file_that_closes,
-	  announcements_of_a_file_that_has_changed, files_close_in_the_order_of_their_last_use,
-	  whoever_waits_can_be_interrupted, an_answer_that_nobody_waits_for)
+UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_name, tags_of_files,
+	  first_bytes_are_not_announced, a_number_that_is_given_out_again,
+	  announcements_of_a_file_that_closes, announcements_of_a_file_that_has_changed,
+	  files_close_in_the_order_of_their_last_use, whoever_waits_can_be_interrupted,
+	  an_answer_that_nobody_waits_for)
