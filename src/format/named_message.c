@@ -172,6 +172,16 @@ void h5_link_release(struct h5_link *link)
 	*link = (struct h5_link){0};
 }
 
+struct h5_link h5_link_renamed(const struct h5_link *link, const char *name, size_t name_size)
+{
+	struct h5_link renamed = *link;
+
+	renamed.name = name;
+	renamed.name_size = name_size;
+	renamed.owned = NULL;
+	return renamed;
+}
+
 /* ---- attributes ---- */
 
 enum {

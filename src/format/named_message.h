@@ -45,6 +45,8 @@ int h5_link_encode(struct h5_writer *w, const struct h5_link *link);
 /* Makes a link with texts of its own. */
 int h5_link_copy(const struct h5_link *from, struct h5_link *to);
 void h5_link_release(struct h5_link *link); /* may run twice */
+/* The same link under another name. Its texts, and the name, are borrowed. */
+struct h5_link h5_link_renamed(const struct h5_link *link, const char *name, size_t name_size);
 
 /* ---- attributes: versions 1 to 3 of the message ---- */
 

@@ -34,12 +34,7 @@ struct renaming {
 /* The link of `name` under the name of `as`. */
 static struct h5_link link_as(const struct h5_naming *name, const struct h5_naming *as)
 {
-	struct h5_link link = name->link;
-
-	link.name = as->link.name;
-	link.name_size = as->link.name_size;
-	link.owned = NULL;
-	return link;
+	return h5_link_renamed(&name->link, as->link.name, as->link.name_size);
 }
 
 static uint64_t group_of(const struct h5_naming *name)
@@ -366,6 +361,7 @@ static int exchange_links(struct renaming *r)
 static int make_help(const struct renaming *r, struct h5_link *link, struct h5_help_name **help)
 {
 	uint64_t number;
+	int size;
 
 	*help = NULL;
 	if (getrandom(&number, sizeof number, 0) != sizeof number)
@@ -376,11 +372,8 @@ static int make_help(const struct renaming *r, struct h5_link *link, struct h5_h
 	**help = (struct h5_help_name){.group = group_of(&r->from), .object = H5_UNDEF};
 	if (r->from.link.type == H5_LINK_HARD)
 		(*help)->object = r->from.link.address;
-	*link = r->from.link;
-	link->owned = NULL;
-	link->name = (*help)->name;
-	link->name_size = (size_t)snprintf((*help)->name, sizeof(*help)->name, ".h5fs-exchange-%016jx",
-					   (uintmax_t)number);
+	size = snprintf((*help)->name, sizeof(*help)->name, ".h5fs-exchange-%016jx", (uintmax_t)number);
+	*link = h5_link_renamed(&r->from.link, (*help)->name, (size_t)size);
 	return 0;
 }
 

@@ -334,12 +334,18 @@ START_TEST(copies_of_links)
 				     .target_size = 4,
 				     .file = "hi",
 				     .file_size = 2};
-	struct h5_link copy;
+	struct h5_link copy, renamed;
 
 	ck_assert_int_eq(h5_link_copy(&link, &copy), 0);
 	ck_assert(copy.type == H5_LINK_EXTERNAL && copy.has_order && copy.order == 5);
 	ck_assert(copy.name_size == 3 && copy.target_size == 4 && copy.file_size == 2);
 	ck_assert(copy.name == copy.owned && copy.target == copy.name + 3 && copy.file == copy.target + 4);
+	ck_assert_mem_eq(copy.owned, "abcdefghi", 9);
+	renamed = h5_link_renamed(&copy, "jk", 2);
+	ck_assert(renamed.name_size == 2 && renamed.target == copy.target && renamed.file == copy.file);
+	ck_assert_str_eq(renamed.name, "jk");
+	ck_assert(renamed.type == H5_LINK_EXTERNAL && renamed.order == 5);
+	h5_link_release(&renamed); /* these texts are not its own */
 	ck_assert_mem_eq(copy.owned, "abcdefghi", 9);
 	h5_link_release(&copy);
 	h5_link_release(&copy);
