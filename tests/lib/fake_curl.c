@@ -386,6 +386,8 @@ CURLMcode curl_multi_perform(CURLM *multi, int *running)
 		h->ended = ask(h);
 		if (!h->ended)
 			continue;
+		if (h->answer.words)
+			strcpy(find(h, CURLOPT_ERRORBUFFER)->pointer, h->answer.words);
 		h->message = (CURLMsg){.msg = CURLMSG_DONE, .easy_handle = h};
 		h->message.data.result =
 			take_lines(h) && take_pieces(h) ? h->answer.result : CURLE_WRITE_ERROR;

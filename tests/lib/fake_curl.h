@@ -11,9 +11,10 @@
 struct fake_answer {
 	const char *head; /* its lines, each with its end; NULL: none */
 	const char *body;
-	size_t size;	 /* bytes of the body */
-	size_t piece;	 /* of these are handed over at once; 0: all */
-	CURLcode result; /* if all of them were taken */
+	size_t size;	   /* bytes of the body */
+	size_t piece;	   /* of these are handed over at once; 0: all */
+	CURLcode result;   /* if all of them were taken */
+	const char *words; /* in the buffer for errors; NULL: it stays as it is */
 	long retry_after, time;
 	const char *redirect; /* NULL: none */
 };

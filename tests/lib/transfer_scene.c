@@ -53,6 +53,7 @@ static bool answer(void *arg, CURL *easy, struct fake_answer *a)
 				  .size = step->body ? strlen(step->body) : step->n,
 				  .piece = step->piece,
 				  .result = step->result,
+				  .words = step->words,
 				  .retry_after = step->retry,
 				  .time = step->time,
 				  .redirect = step->redirect};

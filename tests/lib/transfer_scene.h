@@ -32,6 +32,7 @@ struct step {
 	const char *body;      /* NULL: bytes of the file: */
 	size_t from, n, piece;
 	CURLcode result;
+	const char *words; /* of libcurl, about the result */
 	long retry, time;
 	const char *redirect;
 };

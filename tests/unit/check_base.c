@@ -69,6 +69,28 @@ START_TEST(reader_is_bounded_and_sticky)
 }
 END_TEST
 
+/* The context comes before the text of the same error, and stays if the text becomes too long. */
+START_TEST(errors_get_a_context)
+{
+	char text[sizeof h5_error_last()->text];
+
+	ck_assert_int_eq(h5_fail(-EIO, 7, "no disk"), -EIO);
+	ck_assert_int_eq(h5_fail_in(-EIO, "file %d", 3), -EIO);
+	ck_assert_str_eq(h5_error_last()->text, "file 3: no disk");
+	ck_assert_uint_eq(h5_error_last()->address, 7);
+	/* An error that left no text: what is there is another one's. */
+	ck_assert_int_eq(h5_fail_in(-ENOMEM, "file %d", 4), -ENOMEM);
+	ck_assert_str_eq(h5_error_last()->text, "file 3: no disk");
+	ck_assert_int_eq(h5_error_last()->code, -EIO);
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	ck_assert_int_eq(h5_fail(-EIO, 7, "%s", text), -EIO);
+	ck_assert_int_eq(h5_fail_in(-EIO, "file %d", 5), -EIO);
+	memcpy(text, "file 5: ", 8);
+	ck_assert_str_eq(h5_error_last()->text, text);
+}
+END_TEST
+
 /* Numbers of each size; all bits set: not defined, whatever the size. */
 START_TEST(numbers_of_all_sizes)
 {
@@ -818,10 +840,10 @@ START_TEST(hashes_are_other_ones_in_each_process)
 END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
-	  numbers_of_all_sizes, readers_of_parts, utf8_is_what_unicode_says, escaped_text_is_cut,
-	  extents_while_memory_is_short, extents_that_cannot_be_added, seen_numbers_while_memory_is_short,
-	  buffers_while_memory_is_short, reader_verifies_checksums, products_are_checked,
-	  buf_stops_at_its_limit, buf_prints, text_cannot_steer_a_terminal,
+	  errors_get_a_context, numbers_of_all_sizes, readers_of_parts, utf8_is_what_unicode_says,
+	  escaped_text_is_cut, extents_while_memory_is_short, extents_that_cannot_be_added,
+	  seen_numbers_while_memory_is_short, buffers_while_memory_is_short, reader_verifies_checksums,
+	  products_are_checked, buf_stops_at_its_limit, buf_prints, text_cannot_steer_a_terminal,
 	  nothing_is_interrupted_in_its_first_second, a_request_is_interrupted_after_its_first_second,
 	  the_work_of_a_request_is_limited, io_tells_whether_it_is_locked, a_wait_is_told_once,
 	  a_read_tells_before_it_waits, extents_are_a_set, seen_numbers_are_a_set,

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/little_endian.h"
 #include "base/lru.h"
+#include "base/room.h"
 #include "store/block.h"
 #include "store/btree1.h"
 #include "store/file.h"
@@ -44,11 +45,14 @@ static struct {
 	enum h5_wanted when;
 	uint64_t window;
 	unsigned closed, finished;
+	size_t taken; /* by the request that reads */
 } source;
 
 static int read_source(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	(void)io;
+	if (h5_account_get())
+		source.taken = h5_account_get()->taken;
 	if (source.read_error)
 		return h5_fail(source.read_error, offset, "fails");
 	*got = offset < source.st.size ? n : 0;
@@ -770,6 +774,33 @@ START_TEST(large_blocks)
 }
 END_TEST
 
+/* The request holds the memory while the block is read, and afterwards no more, whatever has become of it. */
+START_TEST(blocks_take_room_while_they_are_read)
+{
+	struct h5_account account = {0};
+	struct h5_room *room;
+	struct h5_file *file;
+	void *memory;
+
+	begin();
+	file = open_at(0);
+	ck_assert_int_eq(h5_room_open(1 << 20, NULL, NULL, &room), 0);
+	h5_account_begin(&account, room);
+	for (unsigned i = 0; i < 2; i++) {
+		source.read_error = i ? -EIO : 0;
+		source.taken = 0;
+		ck_assert_int_eq(h5_block_read(file, 0, 0, SIZE, "a block", &memory), source.read_error);
+		if (!i)
+			free(memory);
+		ck_assert_uint_eq(source.taken, SIZE);
+		ck_assert_uint_eq(account.taken, 0);
+	}
+	h5_account_end(&account);
+	h5_room_close(room);
+	h5_file_close(file);
+}
+END_TEST
+
 /* ---- ends ---- */
 
 START_TEST(ends)
@@ -829,4 +860,4 @@ END_TEST
 UNIT_MAIN("file", places_of_superblocks, bases_that_moved, what_is_no_file, reads, files_that_grow,
 	  what_is_wanted, all_nodes_of_a_group, some_children_of_a_node, free_sections, changes_of_others,
 	  what_a_file_is, pieces_of_which_nothing_is_known, an_extension_that_cannot_be_read, large_blocks,
-	  ends)
+	  blocks_take_room_while_they_are_read, ends)
