@@ -385,6 +385,44 @@ START_TEST(implicit_chunks_in_the_file)
 }
 END_TEST
 
+/* What the header of an extensible array counts (specification VII.D). Elements of 8 bytes: 4 in the index
+ * block, then data blocks of 16, 32, 2 x 32, 2 x 64 elements; the next four, of 64, have a super block. */
+START_TEST(an_array_counts_its_blocks)
+{
+	enum { DATA_PREFIX = 4 + 2 + 8 + 4 + 4, SUPER_BLOCK = 4 + 2 + 8 + 4 + 4 * 8 + 4 };
+	static const struct {
+		uint64_t chunks, super_blocks, data_blocks, elements;
+	} cases[] = {{1, 0, 0, 4},
+		     {4, 0, 0, 4},
+		     {5, 0, 1, 4 + 16},
+		     {20, 0, 1, 4 + 16},
+		     {21, 0, 2, 4 + 16 + 32},
+		     {100, 0, 4, 4 + 16 + 3 * 32},
+		     {244, 0, 6, 4 + 16 + 3 * 32 + 2 * 64},
+		     {245, 1, 7, 4 + 16 + 3 * 32 + 3 * 64},
+		     {500, 1, 10, 4 + 16 + 3 * 32 + 6 * 64}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t data_bytes = cases[i].data_blocks * DATA_PREFIX + (cases[i].elements - 4) * 8;
+		const uint64_t counts[] = {cases[i].super_blocks, cases[i].super_blocks * SUPER_BLOCK,
+					   cases[i].data_blocks,  data_bytes,
+					   cases[i].chunks,	  cases[i].elements};
+		uint8_t header[12 + sizeof counts];
+		struct target t;
+
+		target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+		target_append(&t, cases[i].chunks, 3);
+		SUCCEEDS(
+			h5_file_read(t.file, h5_chunk_index_layout(t.index)->address, header, sizeof header));
+		for (unsigned n = 0; n < sizeof counts / sizeof *counts; n++)
+			ck_assert_msg(h5_uint_from(header + 12 + 8 * n, 8) == counts[n],
+				      "%zu: count %u: %ju, not %ju", i, n,
+				      (uintmax_t)h5_uint_from(header + 12 + 8 * n, 8), (uintmax_t)counts[n]);
+		target_release(&t);
+	}
+}
+END_TEST
+
 /* ---- arrays whose blocks are not theirs, or not there ---- */
 
 /* Puts the header of the index into new space, with a field of eight bytes changed; its address. */
@@ -749,7 +787,8 @@ UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents
 		{blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},
 		{a_dataset_that_can_have_no_rows, 1},
 		{indexes_that_cannot_be, sizeof strange_indexes / sizeof *strange_indexes},
-		{chunks_that_cannot_be, 1}, {implicit_chunks_in_the_file, 1}, {more_chunks_than_numbers, 3},
-		{blocks_of_another_header, 1}, {a_fixed_array_without_data_block, 2},
-		{a_fixed_array_beyond_all_addresses, 2}, {a_chunk_between_two_leaves, 1},
-		{a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1}, {a_chunk_that_has_gone, 1})
+		{chunks_that_cannot_be, 1}, {an_array_counts_its_blocks, 1}, {implicit_chunks_in_the_file, 1},
+		{more_chunks_than_numbers, 3}, {blocks_of_another_header, 1},
+		{a_fixed_array_without_data_block, 2}, {a_fixed_array_beyond_all_addresses, 2},
+		{a_chunk_between_two_leaves, 1}, {a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1},
+		{a_chunk_that_has_gone, 1})

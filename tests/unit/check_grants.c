@@ -316,6 +316,7 @@ START_TEST(roles)
 		ck_assert_int_eq(grant.expires, 60);
 		h5_grant_release(&grant);
 		h5_grant_release(&grant);
+		ck_assert(!grant.key && !grant.secret && !grant.token && !grant.expires);
 		for (size_t n = strlen(sts); n--;)
 			ck_assert_int_eq(h5_grant_read_sts(sts, n, &grant), -EINVAL);
 	}
