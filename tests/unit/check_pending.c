@@ -3,6 +3,7 @@
 #include "object/path.h"
 #include "scratch.h"
 #include "vfs/node.h"
+#include "vfs/objects.h"
 #include "vfs_scene.h"
 
 #include <fcntl.h>
@@ -238,5 +239,28 @@ START_TEST(a_count_rises_before_the_name_comes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("pending", {a_name_comes_before_the_old_one_goes, 12},
+/* An object without names stays as long as somebody looks at it. Then a commit is called for, which removes
+ * it.
+ */
+START_TEST(what_nobody_looks_at_is_removed)
+{
+	struct h5_vfs_entry file;
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, "header_create-latest.h5");
+	SUCCEEDS(h5_vfs_mknod(scene.vfs, h5_vfs_root(scene.vfs), "file", &file));
+	SUCCEEDS(h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), "file"));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	scene.vfs->is_changed = false;
+	ck_assert(!h5_objects_has_unused(scene.vfs));
+	h5_vfs_forget(scene.vfs, file.node, 1);
+	ck_assert(scene.vfs->is_changed);
+	ck_assert(h5_objects_has_unused(scene.vfs));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert(!h5_objects_has_unused(scene.vfs));
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("pending", {what_nobody_looks_at_is_removed, 1}, {a_name_comes_before_the_old_one_goes, 12},
 		{the_last_name_that_a_commit_knows_goes, 2}, {a_count_rises_before_the_name_comes, 8})
