@@ -2,7 +2,7 @@
  * (tests/judge/symbol_table_judge.py). */
 #include "base/checked.h"
 #include "crash_image.h"
-#include "object/local_heap.h"
+#include "object/local_heap_write.h"
 #include "symbol_model.h"
 
 #include <stdio.h>
@@ -348,7 +348,40 @@ START_TEST(a_new_target_comes_first)
 }
 END_TEST
 
+/* The list of free blocks changes in place where a kill cannot tear it: the head of a block, next and size,
+ * has to lie in one cell. The only free block begins at the end of one, or with the next. */
+START_TEST(a_free_block_in_two_cells)
+{
+	enum { FIELD = 8, HEADER = 8 + 3 * FIELD, SEGMENT = 2 * H5_CELL };
+	uint8_t header[HEADER] = "HEAP", segment[SEGMENT] = {0};
+	uint64_t address, data, at, offset;
+	struct scratch s;
+	int rc;
+
+	scratch_init(&s, "header_create-v18.h5");
+	scratch_open(&s);
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_METADATA, HEADER, &address));
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_METADATA, SEGMENT, &data));
+	at = H5_CELL - data % H5_CELL - (_i ? 0 : FIELD);
+	h5_uint_to(header + 8, SEGMENT, FIELD);
+	h5_uint_to(header + 8 + FIELD, at, FIELD);
+	h5_uint_to(header + 8 + 2 * FIELD, data, FIELD);
+	h5_uint_to(segment + at, H5_LOCAL_HEAP_END, FIELD);
+	h5_uint_to(segment + at + FIELD, SEGMENT - at, FIELD);
+	SUCCEEDS(h5_tx_put(s.file, address, header, HEADER));
+	SUCCEEDS(h5_tx_put(s.file, data, segment, SEGMENT));
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_unit_begin(s.file);
+	rc = h5_local_heap_add(s.file, address, "text", 4, &offset);
+	ck_assert_int_eq(h5_unit_end(s.file, rc < 0 ? rc : 0), 0);
+	ck_assert_int_eq(rc, !_i);
+	ck_assert(rc || offset == SEGMENT - 8);
+	SUCCEEDS(h5_tx_commit(s.file));
+	scratch_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
 		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
-		{what_one_change_writes, 1}, {what_cannot_be, 1}, {killed_between_cells, SHAKES},
-		{a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
+		{what_one_change_writes, 1}, {a_free_block_in_two_cells, 2}, {what_cannot_be, 1},
+		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
