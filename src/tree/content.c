@@ -61,7 +61,6 @@ static int handle_new(struct h5_tree *tree, struct h5_tree_node *node, struct h5
 		return -ENOMEM;
 	handle->tree = tree;
 	handle->node = node;
-	handle->fd = -1;
 	*out = handle;
 	return 0;
 }

@@ -412,11 +412,11 @@ static int measure(struct writer *w)
 {
 	const struct h5_view root = zarr_root(w->v);
 	struct h5_zarr_tree tree;
-	int rc = h5_zarr_tree_begin(&tree, &root);
+	int rc;
 
+	h5_zarr_tree_begin(&tree, &root);
 	w->measures = true;
-	if (!rc)
-		rc = put_text(w, HEAD);
+	rc = put_text(w, HEAD);
 	while (!rc && (rc = h5_zarr_tree_next(&tree)) > 0)
 		rc = measure_object(w, &tree);
 	h5_zarr_tree_end(&tree);

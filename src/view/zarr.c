@@ -152,8 +152,9 @@ static int add_present(const struct h5_zarr_tree *tree, enum h5_zarr_version ver
 static int add_all(const struct h5_view *v, struct h5_json *all)
 {
 	struct h5_zarr_tree tree;
-	int rc = h5_zarr_tree_begin(&tree, v);
+	int rc = 0;
 
+	h5_zarr_tree_begin(&tree, v);
 	while (!rc && (rc = h5_zarr_tree_next(&tree)) > 0)
 		rc = add_present(&tree, version_of(v), all);
 	h5_zarr_tree_end(&tree);

@@ -58,7 +58,7 @@ struct h5_zarr_level;
 
 /* Goes over all objects of the tree, from the root on, each before those below it:
  *
- *   rc = h5_zarr_tree_begin(&tree, view);
+ *   h5_zarr_tree_begin(&tree, view);
  *   while (!rc && (rc = h5_zarr_tree_next(&tree)) > 0)
  *           rc = ...;
  *   h5_zarr_tree_end(&tree);
@@ -74,7 +74,7 @@ struct h5_zarr_tree {
 	bool has_begun;
 };
 
-int h5_zarr_tree_begin(struct h5_zarr_tree *tree, const struct h5_view *view);
+void h5_zarr_tree_begin(struct h5_zarr_tree *tree, const struct h5_view *view);
 int h5_zarr_tree_next(struct h5_zarr_tree *tree); /* 1: there is another; 0: there are no more */
 void h5_zarr_tree_end(struct h5_zarr_tree *tree); /* also after a failure */
 

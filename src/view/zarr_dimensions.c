@@ -153,8 +153,9 @@ static int add_numbered(const struct h5_view *v, uint64_t wanted, uint64_t lengt
 				     .context = v->context,
 				     .tree = v->tree};
 	struct h5_zarr_tree tree;
-	int rc = h5_zarr_tree_begin(&tree, &root);
+	int rc = 0;
 
+	h5_zarr_tree_begin(&tree, &root);
 	tree.dimensions = true;
 	while (!rc && !name->size && (rc = h5_zarr_tree_next(&tree)) > 0) {
 		const struct h5_view *o = &tree.object;

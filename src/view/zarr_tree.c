@@ -18,11 +18,10 @@ struct h5_zarr_level {
 	size_t path_size;
 };
 
-int h5_zarr_tree_begin(struct h5_zarr_tree *tree, const struct h5_view *view)
+void h5_zarr_tree_begin(struct h5_zarr_tree *tree, const struct h5_view *view)
 {
 	*tree = (struct h5_zarr_tree){.view = view};
 	h5_buf_init(&tree->path, PATH_MAX);
-	return 0;
 }
 
 static void pop(struct h5_zarr_tree *tree)
