@@ -263,13 +263,13 @@ static int open_one(const struct set *set, struct h5_io_member *subfile)
 
 static int open_all(const struct set *set, struct h5_io_member *list, unsigned count)
 {
-	unsigned there = 0;
+	bool there = false;
 	int rc = 0;
 
 	for (unsigned i = 0; i < count && !rc; i++) {
 		list[i].name = subfile_name(set, i, count);
 		rc = list[i].name ? open_one(set, &list[i]) : -ENOMEM;
-		there += list[i].io != NULL;
+		there |= list[i].io != NULL;
 	}
 	return rc || there ? rc
 			   : h5_fail(-EIO, H5_UNDEF,
