@@ -11,11 +11,10 @@ enum { LEAST_BYTES = 64 }; /* the first capacity */
 /* A capacity of at least `count`; 0: too many bytes for the address space. */
 static size_t larger_capacity(size_t capacity, size_t count, size_t item_size)
 {
-	size_t most = SIZE_MAX / item_size;
-
-	if (count > most)
+	if (count > SIZE_MAX / item_size)
 		return 0;
-	capacity = capacity > most / 2 ? most : 2 * capacity;
+	/* malloc() gives at most PTRDIFF_MAX bytes, so that twice as many can be counted. */
+	capacity *= 2;
 	if (capacity < LEAST_BYTES / item_size)
 		capacity = LEAST_BYTES / item_size;
 	return capacity < count ? count : capacity;
