@@ -318,6 +318,9 @@ tests_unit_check_members_SOURCES = tests/unit/check_members.c tests/lib/fake_pie
 tests_unit_check_members_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
 tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
+tests_unit_check_array_SOURCES = tests/unit/check_array.c $(fault_alloc)
+tests_unit_check_array_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_lru_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_thread_wait_a_second
 tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(fault_alloc) $(scratch)
 tests_unit_check_reading_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_pool_start
 # Allocations, and system calls of reading, that fail.

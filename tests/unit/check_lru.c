@@ -1,8 +1,10 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lru.h"
+#include "base/room.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -428,6 +430,166 @@ static bool never_wanted(void *arg)
 	return true;
 }
 
+/* ---- a wait that only a signal ends: the linker leads h5_thread_wait_a_second() here ---- */
+
+static atomic_bool waits_for_a_signal, is_waiting, is_first;
+
+/* This thread waits until another one does. */
+static _Thread_local bool gives_up;
+
+static void wait_for_another(void)
+{
+	while (!is_waiting)
+		sched_yield();
+}
+
+void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	if (!waits_for_a_signal) {
+		__real_h5_thread_wait_a_second(condition, lock);
+		return;
+	}
+	if (gives_up) {
+		is_first = true;
+		pthread_mutex_unlock(lock);
+		wait_for_another();
+		pthread_mutex_lock(lock);
+		return;
+	}
+	is_waiting = true;
+	pthread_cond_wait(condition, lock);
+}
+
+static pthread_t second;
+
+static int load_while_another_waits(void *arg, void **value, size_t *cost)
+{
+	struct reader_thread *t = arg;
+
+	pthread_create(&second, NULL, get_in_thread, t);
+	wait_for_another();
+	return load(t->loader, value, cost);
+}
+
+/* Who waits for the load of another thread is woken by its end. */
+START_TEST(lru_tells_the_end_of_a_load)
+{
+	struct loader l = {0};
+	struct reader_thread t = {.loader = &l};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	waits_for_a_signal = true;
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	ck_assert_int_eq(h5_lru_get(t.lru, &key, load_while_another_waits, &t, &e), 0);
+	pthread_join(second, NULL);
+	waits_for_a_signal = false;
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_put(t.lru, e);
+	h5_lru_close(t.lru);
+}
+END_TEST
+
+/* ---- room ---- */
+
+static void *reserve_some(void *arg)
+{
+	ck_assert_int_eq(h5_lru_reserve(arg, 10), 0);
+	return NULL;
+}
+
+static void *give_up_reserving(void *arg)
+{
+	struct h5_interrupt interrupt;
+	unsigned asked = 0;
+
+	gives_up = true;
+	h5_interrupt_begin(never_wanted, &asked);
+	h5_interrupt_get(&interrupt);
+	interrupt.begin.tv_sec -= 10; /* its first second is over */
+	h5_interrupt_set(&interrupt);
+	ck_assert_int_eq(h5_lru_reserve(arg, (size_t)1 << 40), -EINTR);
+	return NULL;
+}
+
+/* Who waits for room is woken when there is some: it was given back, by those who reserved it or by requests,
+ * or the one who comes first wants none any more. */
+START_TEST(lru_tells_when_there_is_room)
+{
+	enum { UNRESERVE, PRESS, GIVE_UP, WAYS };
+
+	waits_for_a_signal = true;
+	for (unsigned way = 0; way < WAYS; way++) {
+		size_t much = (size_t)1 << 40, reserved = way == UNRESERVE ? much : 1;
+		pthread_t first, other;
+		struct h5_lru *lru;
+
+		is_waiting = false;
+		ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+		ck_assert_int_eq(h5_lru_reserve(lru, reserved), 0);
+		if (way == PRESS)
+			h5_lru_press(lru, much);
+		if (way == GIVE_UP) {
+			pthread_create(&first, NULL, give_up_reserving, lru);
+			while (!is_first)
+				sched_yield();
+		}
+		pthread_create(&other, NULL, reserve_some, lru);
+		wait_for_another();
+		if (way == UNRESERVE)
+			h5_lru_unreserve(lru, much);
+		else if (way == PRESS)
+			h5_lru_press(lru, 0);
+		else
+			pthread_join(first, NULL);
+		pthread_join(other, NULL);
+		h5_lru_unreserve(lru, way == UNRESERVE ? 10 : 11);
+		h5_lru_close(lru);
+	}
+	waits_for_a_signal = false;
+}
+END_TEST
+
+static int load_large(void *arg, void **value, size_t *cost)
+{
+	int rc = load(arg, value, cost);
+
+	*cost = 1 << 20;
+	return rc;
+}
+
+/* The request pays for a value in use that the cache has no room for. */
+START_TEST(lru_charges_what_is_over_its_budget)
+{
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_account account = {0};
+	struct loader l = {0};
+	struct h5_lru_entry *e;
+	struct h5_room *room;
+	struct h5_lru *lru;
+
+	for (unsigned enough = 0; enough < 2; enough++) {
+		ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+		ck_assert_int_eq(h5_room_open(enough ? 2 << 20 : 1 << 20, NULL, NULL, &room), 0);
+		h5_account_begin(&account, room);
+		ck_assert_int_eq(h5_lru_get(lru, &key, load_large, &l, &e), enough ? 0 : -EFBIG);
+		if (enough) {
+			ck_assert_uint_gt(account.taken, 1 << 20);
+			h5_lru_put(lru, e);
+		} else {
+			ck_assert_ptr_null(e);
+		}
+		ck_assert_uint_eq(account.taken, 0);
+		h5_account_end(&account);
+		h5_lru_close(lru);
+		h5_room_close(room);
+	}
+}
+END_TEST
+
 static void *wait_unwanted(void *arg)
 {
 	const struct reader_thread *t = arg;
@@ -493,4 +655,5 @@ UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
 	  lru_keeps_the_last_one_that_nobody_has_yet, lru_takes_what_it_is_given, lru_forgets_all_but_a_kind,
 	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
-	  lru_waits_for_room_only_while_it_is_wanted)
+	  lru_waits_for_room_only_while_it_is_wanted, lru_tells_the_end_of_a_load,
+	  lru_tells_when_there_is_room, lru_charges_what_is_over_its_budget)
