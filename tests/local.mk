@@ -321,6 +321,8 @@ tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=
 tests_unit_check_array_SOURCES = tests/unit/check_array.c $(fault_alloc)
 tests_unit_check_array_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_lru_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_thread_wait_a_second
+tests_unit_check_pool_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_cond_wait
+tests_unit_check_room_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_thread_wait_a_second
 tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(fault_alloc) $(scratch)
 tests_unit_check_reading_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_pool_start
 # Allocations, and system calls of reading, that fail.
@@ -346,7 +348,6 @@ strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
 strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
-tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_remote_SOURCES = tests/unit/check_remote.c tests/lib/edge.h $(fault_alloc)
 tests_unit_check_remote_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_dataset_writer_ready

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -273,7 +274,59 @@ START_TEST(background_work_without_workers_is_left_out)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("pool", {every_part_runs_once, 4}, {parts_run_side_by_side, 1},
+/* ---- workers that wait: the linker leads pthread_cond_wait() here ---- */
+
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+static atomic_uint waiting;
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	int rc;
+
+	waiting++;
+	rc = __real_pthread_cond_wait(condition, lock);
+	waiting--;
+	return rc;
+}
+
+static int meet_others(void *arg, size_t i)
+{
+	(void)i;
+	pthread_barrier_wait(arg);
+	return 0;
+}
+
+static void meet_starter(void *arg)
+{
+	pthread_barrier_wait((pthread_barrier_t *)arg + 1);
+}
+
+/* As many workers as there are parts wake, or all of them. */
+START_TEST(idle_workers_are_woken)
+{
+	enum { WORKERS = 3 };
+	struct h5_pool *pool;
+
+	ck_assert_int_eq(h5_pool_open(WORKERS, &pool), 0);
+	for (unsigned parts = 1; parts <= WORKERS; parts++) {
+		pthread_barrier_t barriers[2]; /* of the parts, and of their end and this thread */
+
+		pthread_barrier_init(&barriers[0], NULL, parts);
+		pthread_barrier_init(&barriers[1], NULL, 2);
+		h5_pool_start(pool, meet_others, meet_starter, barriers, parts);
+		pthread_barrier_wait(&barriers[1]);
+		pthread_barrier_destroy(&barriers[0]);
+		pthread_barrier_destroy(&barriers[1]);
+		while (waiting < WORKERS)
+			sched_yield();
+	}
+	h5_pool_close(pool);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("pool", {idle_workers_are_woken, 1}, {every_part_runs_once, 4}, {parts_run_side_by_side, 1},
 		{the_first_failure_is_told, 4}, {a_failure_without_a_text, 4}, {parts_may_have_parts, 1},
 		{parts_are_interrupted_with_their_caller, 1}, {background_work_keeps_nobody_waiting, 1},
 		{closing_leaves_the_background_out, 1}, {background_work_without_workers_is_left_out, 1})

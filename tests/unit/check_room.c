@@ -101,6 +101,75 @@ START_TEST(a_request_that_is_not_wanted_any_more)
 }
 END_TEST
 
+/* ---- turns: the linker leads h5_thread_wait_a_second() here ---- */
+
+void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+static atomic_bool waits_for_a_signal;
+static atomic_uint waits;
+
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	if (!waits_for_a_signal) {
+		__real_h5_thread_wait_a_second(condition, lock);
+		return;
+	}
+	waits++;
+	pthread_cond_wait(condition, lock);
+}
+
+static void await_waits(unsigned n)
+{
+	while (waits < n)
+		sched_yield();
+}
+
+/* Is refused, waits for its turn, and runs again when the others have waited so often. */
+static void *take_turn(void *arg)
+{
+	struct h5_room *room = arg;
+	struct h5_account account = {0};
+	struct h5_charge charge = {0};
+	int rc = -ENOMEM;
+
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&charge, 8 << 20), -ENOMEM);
+	h5_account_end(&account);
+	ck_assert(h5_account_again(&account, &rc));
+	await_waits(3);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&charge, 8 << 20), 0);
+	h5_account_end(&account);
+	rc = 0;
+	ck_assert(!h5_account_again(&account, &rc));
+	return NULL;
+}
+
+/* Who waits for a turn is woken: by the one that gives its memory back, and by the one whose turn is over. */
+START_TEST(turns_are_told)
+{
+	struct h5_account account = {0};
+	struct h5_charge charge = {0};
+	struct h5_room *room;
+	pthread_t first, second;
+
+	ck_assert_int_eq(h5_room_open(10 << 20, NULL, NULL, &room), 0);
+	waits_for_a_signal = true;
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&charge, 8 << 20), 0);
+	ck_assert_int_eq(pthread_create(&first, NULL, take_turn, room), 0);
+	await_waits(1);
+	ck_assert_int_eq(pthread_create(&second, NULL, take_turn, room), 0);
+	await_waits(2);
+	h5_account_end(&account);
+	pthread_join(first, NULL);
+	pthread_join(second, NULL);
+	waits_for_a_signal = false;
+	h5_room_close(room);
+}
+END_TEST
+
 struct large_request {
 	struct h5_room *room;
 	pthread_t thread;
@@ -157,5 +226,5 @@ START_TEST(many_large_requests_come_to_their_end)
 }
 END_TEST
 
-UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more,
+UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more, turns_are_told,
 	  many_large_requests_come_to_their_end)
