@@ -281,5 +281,33 @@ START_TEST(paths_of_wrong_counts)
 }
 END_TEST
 
+/* Values in elements that are read one after the other; their chunks have so many bytes. */
+START_TEST(elements_in_pieces)
+{
+	struct h5_file_set *set;
+	unsigned long long bytes;
+	char path[512];
+	struct run r;
+	FILE *list;
+
+	scratch_fixture("check_pieces.list", path);
+	list = fopen(path, "r");
+	ck_assert_ptr_nonnull(list);
+	ck_assert_int_eq(fscanf(list, "%llu", &bytes), 1);
+	fclose(list);
+	scratch_fixture("check_pieces.h5", path);
+	set = open_set(path);
+	run(set, &r);
+	h5_file_set_close(set);
+	ck_assert_int_eq(r.rc, 0);
+	ck_assert_uint_eq(r.check.damaged + r.check.unknown + r.check.excess, 0);
+	ck_assert(r.check.values_known && r.check.unused_known);
+	ck_assert_uint_eq(r.check.lost_values, 0);
+	ck_assert_uint_eq(r.check.chunks, 3);
+	ck_assert_uint_eq(r.check.bytes, bytes);
+	release(&r);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("check", {every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
-		{paths_of_wrong_counts, 1})
+		{paths_of_wrong_counts, 1}, {elements_in_pieces, 1})
