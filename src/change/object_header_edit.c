@@ -59,8 +59,7 @@ static int patch(struct h5_file *file, uint64_t address, const struct h5_header 
 	int rc;
 
 	h5_unit_begin(file);
-	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
-	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
+	rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = header->prefix.version == 1 ? patch_pages(file, message, body, stage)
 						 : patch_cell(file, header, message, body, stage);

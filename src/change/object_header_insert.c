@@ -57,13 +57,6 @@ static int set_new(struct h5_header_change *change, const struct h5_new_message 
 	return 0;
 }
 
-/* Tells the journal that the object changes. It does not name new objects: if they are damaged after a crash,
- * nothing refers to them. */
-static int touch(struct h5_file *file, uint64_t address)
-{
-	return h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
-}
-
 /* True: no message has a byte of this one's body, and no prefix is there: it is inside a NIL message. */
 static bool is_unused(const struct h5_file *file, const struct h5_header *header,
 		      const struct h5_message *body)
@@ -115,7 +108,7 @@ static int change_header(struct h5_file *file, uint64_t address, const struct h5
 	if (!rc && new)
 		rc = set_new(&change, new);
 	if (!rc)
-		rc = touch(file, address);
+		rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = h5_header_realize(&change);
 	if (!rc && old)
@@ -234,7 +227,7 @@ static int patch_references(struct h5_file *file, uint64_t address, uint32_t cou
 
 	h5_unit_begin(file);
 	h5_uint_to(field, count, sizeof field);
-	rc = touch(file, address);
+	rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = h5_tx_patch(file, address + 4, field, sizeof field, stage);
 	if (!rc && marks)

@@ -165,8 +165,7 @@ int h5_header_rewrite(struct h5_file *file, uint64_t address, const struct h5_me
 
 	h5_unit_begin(file);
 	rc = rewriting_init(&w, address, messages, count);
-	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
-	if (!rc && !h5_tx_is_new(file, address))
+	if (!rc)
 		rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = rewrite(&w);
