@@ -1,5 +1,8 @@
 /* Changes of object headers that fail or are interrupted, and headers that are damaged. */
 #include "base/error.h"
+#include "change/object_header_edit.h"
+#include "change/object_header_rewrite.h"
+#include "change/private.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
@@ -180,5 +183,85 @@ START_TEST(damaged_headers)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("header_faults", {every_allocation_can_fail, 2}, {every_call_of_a_commit_can_fail, 2},
-		{killed_between_cells, 2}, {damaged_headers, 2})
+static int change_last(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	body[n - 1] ^= 1;
+	return 0;
+}
+
+static int insert_attribute(const struct header_scene *scene, unsigned size)
+{
+	const struct header_attribute a = {.number = 900, .size = size, .step = 1};
+	struct scratch s = scene->s;
+
+	return header_apply(&s, &scene->models[0], HEADER_INSERT, &a);
+}
+
+static int insert_little(const struct header_scene *scene, const struct h5_header *header)
+{
+	(void)header;
+	return insert_attribute(scene, 10);
+}
+
+static int insert_much(const struct header_scene *scene, const struct h5_header *header)
+{
+	(void)header;
+	return insert_attribute(scene, 3000);
+}
+
+static int update(const struct header_scene *scene, const struct h5_header *header)
+{
+	(void)header;
+	return h5_header_update(scene->s.file, scene->models[0].address, H5_MSG_DATASPACE, change_last, NULL);
+}
+
+static int count_links(const struct header_scene *scene, const struct h5_header *header)
+{
+	(void)header;
+	return h5_header_set_references(scene->s.file, scene->models[0].address, 3);
+}
+
+static int rewrite(const struct header_scene *scene, const struct h5_header *header)
+{
+	return h5_header_rewrite(scene->s.file, scene->models[0].address, header->messages, header->count,
+				 H5_STAGE_OBJECT);
+}
+
+static int (*const changes[])(const struct header_scene *scene, const struct h5_header *header) = {
+	insert_little, insert_much, update, count_links, rewrite};
+enum { CHANGES = sizeof changes / sizeof *changes };
+
+/* The first change of a transaction succeeds only if it was noted whose it is: if the journal turns out to be
+ * stale, the object is checked. */
+START_TEST(changes_are_noted)
+{
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct header_scene scene;
+		struct h5_header header;
+		uint64_t address;
+		int rc;
+
+		header_scene_begin(&scene, _i / CHANGES ? "header_edit_v2" : "header_edit_v1");
+		address = scene.models[0].address;
+		SUCCEEDS(h5_header_load(scene.s.file, address, &header));
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = changes[_i % CHANGES](&scene, &header);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		h5_header_release(&header);
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		ck_assert(rc || h5_extents_has(&h5_tx_find(scene.s.file)->objects, address));
+		failed += rc != 0;
+		header_scene_end(&scene);
+	}
+	ck_assert_uint_gt(failed, 2);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("header_faults", {every_allocation_can_fail, 2}, {changes_are_noted, CHANGES * 2},
+		{every_call_of_a_commit_can_fail, 2}, {killed_between_cells, 2}, {damaged_headers, 2})
