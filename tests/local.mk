@@ -4,6 +4,7 @@ UNIT_TESTS = \
 	tests/unit/check_array \
 	tests/unit/check_attribute \
 	tests/unit/check_attribute_write \
+	tests/unit/check_await \
 	tests/unit/check_background \
 	tests/unit/check_bad_structures \
 	tests/unit/check_base \
@@ -245,6 +246,7 @@ tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c 
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64,--wrap=h5_log,--wrap=prctl,--wrap=seccomp_init,--wrap=seccomp_release,--wrap=seccomp_attr_set,--wrap=seccomp_rule_add,--wrap=seccomp_rule_add_array,--wrap=seccomp_load,--wrap=seccomp_api_get
 tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/log.h $(scratch)
 tests_unit_check_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstat64
+tests_unit_check_await_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=pthread_cond_signal,--wrap=pthread_cond_timedwait,--wrap=pthread_cond_wait
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
 tests_unit_check_daemon_SOURCES = tests/unit/check_daemon.c tests/lib/daemon_scene.h tests/lib/trace.h src/fuse/daemon.c src/fuse/daemon.h
