@@ -139,6 +139,7 @@ UNIT_TESTS = \
 	tests/unit/check_report \
 	tests/unit/check_request_effects \
 	tests/unit/check_request_faults \
+	tests/unit/check_request_pieces \
 	tests/unit/check_requests \
 	tests/unit/check_room \
 	tests/unit/check_selection \
@@ -407,6 +408,8 @@ tests_unit_check_request_effects_SOURCES = tests/unit/check_request_effects.c $(
 tests_unit_check_request_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_request_faults_SOURCES = tests/unit/check_request_faults.c $(request_scene)
 tests_unit_check_request_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_request_pieces_SOURCES = tests/unit/check_request_pieces.c $(request_scene)
+tests_unit_check_request_pieces_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_mount_answers_SOURCES = tests/unit/check_mount_answers.c $(request_scene)
 tests_unit_check_mount_answers_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_mount_tables_SOURCES = tests/unit/check_mount_tables.c $(request_scene)
