@@ -225,6 +225,44 @@ START_TEST(a_flush_commits_once)
 }
 END_TEST
 
+/* What was written through a handle is committed when it is closed, also if the same handle has asked in vain
+ * for new text since. */
+START_TEST(a_flush_commits_what_stays)
+{
+	struct h5_handle *handle;
+	struct h5_node *node;
+	unsigned refused = 0;
+	bool failed = true;
+
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"0\",\"maxshape\":\"inf\"}");
+	scene.vfs->options.commit_at_close = true;
+	node = request_find("new");
+	for (unsigned long n = 1; failed; n++) {
+		uint64_t stale;
+		int rc;
+
+		request_write("new", O_WRONLY | O_TRUNC, "one\n", 4);
+		handle = open_at("new", O_WRONLY);
+		write_at(handle, 0, "two\n", H5_WRITE_APPEND);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_vfs_truncate(scene.vfs, node, handle, 0, &stale);
+		fault_alloc_count(false);
+		failed = fault_alloc_disarm();
+		ck_assert(!rc || (failed && rc == -ENOMEM));
+		if (rc) {
+			refused++;
+			ck_assert(flush_commits(handle));
+			request_check_bytes("new", "one\ntwo\n", 8);
+		}
+		h5_vfs_close_file(handle);
+	}
+	ck_assert_uint_gt(refused, 0);
+	request_check_bytes("new", "", 0);
+	request_forget(node);
+}
+END_TEST
+
 static uint64_t stale_after_write(struct h5_handle *handle, uint64_t offset, const char *text)
 {
 	uint64_t stale;
@@ -706,7 +744,8 @@ START_TEST(blocks)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
-		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once, sizes_that_are_stale,
-		 files_that_are_read_directly, declared_while_it_is_written, stat_while_memory_is_short,
-		 an_object_of_no_kind, the_longest_list, modes_and_sizes, pages_are_only_read,
-		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
+		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once,
+		 a_flush_commits_what_stays, sizes_that_are_stale, files_that_are_read_directly,
+		 declared_while_it_is_written, stat_while_memory_is_short, an_object_of_no_kind,
+		 the_longest_list, modes_and_sizes, pages_are_only_read, sizes_that_are_known,
+		 names_that_pass, long_directories, lists_that_are_read_again, blocks)
