@@ -164,6 +164,35 @@ START_TEST(directories_that_are_gone)
 }
 END_TEST
 
+/* The path of a group that is mounted comes before those of its directories. */
+START_TEST(symlinks_below_a_mounted_group)
+{
+	static const struct {
+		const char *path, *target;
+		const char *stored;
+	} cases[] = {
+		{"low/x", "../file", "/group/sub/file"},
+		{"low/x", "..", "/group/sub"},
+		{"x", "low/../file", "/group/sub/file"},
+		{"x", "low/file", "low/file"},
+	};
+	char text[1024];
+
+	ASK("mkdir", "group/sub/low");
+	SUCCEEDS(h5_vfs_finish(scene.vfs));
+	h5_vfs_close(scene.vfs);
+	SUCCEEDS(request_open_group("group/sub"));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const bool low = *cases[i].path == 'l';
+
+		ASK("symlink", cases[i].path, cases[i].target);
+		stored_target(request_address(low ? "low" : ""), "x", text);
+		ck_assert_str_eq(text, cases[i].stored);
+		ASK("unlink", cases[i].path);
+	}
+}
+END_TEST
+
 /* A target without `..` is stored as it is, one with it as a path from the root. */
 START_TEST(targets_of_symlinks)
 {
@@ -757,9 +786,9 @@ START_TEST(virtual_datasets_while_memory_is_short)
 END_TEST
 
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
-		 symlinks_in_deep_directories, no_target_leads_out, directories_that_are_gone,
-		 a_number_of_another_name, a_name_that_is_taken_meanwhile, new_text_is_cut,
-		 new_text_is_cut_without_memory, targets_of_symlinks, declarations,
+		 symlinks_in_deep_directories, symlinks_below_a_mounted_group, no_target_leads_out,
+		 directories_that_are_gone, a_number_of_another_name, a_name_that_is_taken_meanwhile,
+		 new_text_is_cut, new_text_is_cut_without_memory, targets_of_symlinks, declarations,
 		 dimensions_that_are_refused, names_beside, numbers_of_objects, an_attribute_of_no_type,
 		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
 		 virtual_datasets_while_memory_is_short)
