@@ -270,6 +270,33 @@ START_TEST(arrays_of_other_sizes)
 }
 END_TEST
 
+/* An array takes the place of one of another type with as many bytes: the dataset gets that type. */
+START_TEST(arrays_of_other_types)
+{
+	static const char *const files[] = {"fixed", "data"};
+	char npy[128 + 24], path[64];
+
+	memcpy(npy, request_npy, 128);
+	*(char *)memmem(npy, 128, "<i4", 3) = '>';
+	memcpy(memmem(npy, 128, "(3,)", 4), "(6,)", 4);
+	memcpy(npy + 128, request_elements, 24);
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_buf value;
+		struct h5_node *node;
+
+		snprintf(path, sizeof path, ".h5fs/npy/%s.npy", files[i]);
+		ASK("open", path, .flags = O_WRONLY | O_TRUNC, .value = npy, .size = sizeof npy);
+		request_check_bytes(files[i], request_elements, 24);
+		node = request_find(files[i]);
+		h5_buf_init(&value, 64);
+		SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, "h5fs.dtype", &value));
+		ck_assert(value.size == 3 && !memcmp(value.data, ">i4", 3));
+		h5_buf_release(&value);
+		request_forget(node);
+	}
+}
+END_TEST
+
 /* ---- mounts for reading, and of a group ---- */
 
 START_TEST(mounts_for_reading)
@@ -362,4 +389,4 @@ START_TEST(mounts_of_groups)
 END_TEST
 
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 mounts_for_reading, mounts_of_groups)
+		 arrays_of_other_types, mounts_for_reading, mounts_of_groups)
