@@ -139,6 +139,28 @@ START_TEST(no_target_leads_out)
 }
 END_TEST
 
+/* The target of a symlink that leads nowhere says where the link would lead. If there is a name like its
+ * first component, no `..` of it counts; a name that is too long there is not. */
+START_TEST(targets_that_lead_nowhere)
+{
+	char target[512], long_target[400];
+
+	ASK("symlink", "x", "extlink:none.h5//a/../b");
+	read_target("x", target);
+	ck_assert_str_eq(target, "extlink:none.h5//a/../b");
+	ASK("mkdir", "extlink:none.h5");
+	read_target("x", target);
+	ck_assert_str_eq(target, "extlink:none.h5/a/%2E%2E/b");
+	for (unsigned n = 255; n < 258; n++) {
+		snprintf(long_target, sizeof long_target, "extlink:%0*u//a/../b", (int)n - 8, 0);
+		ASK("symlink", "y", long_target);
+		read_target("y", target);
+		ck_assert_str_eq(target, long_target);
+		ASK("unlink", "y");
+	}
+}
+END_TEST
+
 /* Nothing gets a name in a directory that was removed, though the kernel still knows it. */
 START_TEST(directories_that_are_gone)
 {
@@ -787,8 +809,8 @@ END_TEST
 
 UNIT_MAIN_AROUND("request_effects", request_begin, request_end, symlinks_in_directories_with_cut_names,
 		 symlinks_in_deep_directories, symlinks_below_a_mounted_group, no_target_leads_out,
-		 directories_that_are_gone, a_number_of_another_name, a_name_that_is_taken_meanwhile,
-		 new_text_is_cut, new_text_is_cut_without_memory, targets_of_symlinks, declarations,
-		 dimensions_that_are_refused, names_beside, numbers_of_objects, an_attribute_of_no_type,
-		 what_has_nothing, a_backup_that_goes, renames, elements_in_other_files,
-		 virtual_datasets_while_memory_is_short)
+		 targets_that_lead_nowhere, directories_that_are_gone, a_number_of_another_name,
+		 a_name_that_is_taken_meanwhile, new_text_is_cut, new_text_is_cut_without_memory,
+		 targets_of_symlinks, declarations, dimensions_that_are_refused, names_beside,
+		 numbers_of_objects, an_attribute_of_no_type, what_has_nothing, a_backup_that_goes, renames,
+		 elements_in_other_files, virtual_datasets_while_memory_is_short)
