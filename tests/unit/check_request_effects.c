@@ -156,6 +156,12 @@ START_TEST(targets_that_lead_nowhere)
 		ASK("symlink", "y", long_target);
 		read_target("y", target);
 		ck_assert_str_eq(target, long_target);
+		if (n == 255) {
+			*strchr(long_target, '/') = 0;
+			ASK("mkdir", long_target);
+			read_target("y", target);
+			ck_assert_str_eq(target + n, "/a/%2E%2E/b");
+		}
 		ASK("unlink", "y");
 	}
 }
