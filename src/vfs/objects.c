@@ -5,6 +5,7 @@
 #include "vfs/open_file.h"
 #include "vfs/times.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +133,7 @@ bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
 {
 	struct h5_shown *shown = node->shown;
 
-	if (!shown)
-		return false;
+	assert(shown);
 	DL_DELETE2(shown->nodes, node, prev_shown, next_shown);
 	node->shown = NULL;
 	if (shown->nodes)

@@ -49,7 +49,8 @@ static inline void h5_objects_await(struct h5_vfs *vfs)
 /* To be called for a new node, and before one is freed; both with vfs->lock. -ESTALE: the object waits to be
  * removed. */
 int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node);
-/* True: the object is to be removed, so the caller calls h5_objects_await() without vfs->lock. */
+/* Of a node that has joined. True: the object is to be removed, so the caller calls h5_objects_await()
+ * without vfs->lock. */
 bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node);
 /* A number for the object that is at the address now: another one than those of the objects that were there
  * before in this mount. With vfs->lock. */
