@@ -1,6 +1,7 @@
 /* Requests of a mount for writing, without a kernel that keeps some of them away: what is refused, with which
  * error, and that it leaves all as it was. */
 #include "base/error.h"
+#include "change/open.h"
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/private.h"
@@ -355,6 +356,74 @@ START_TEST(mounts_for_reading)
 }
 END_TEST
 
+/* While other programs read the file, only elements of fixed size change, in place or behind the last ones.
+ */
+START_TEST(mounts_beside_swmr_readers)
+{
+	static const struct request changes[] = {
+		{"mkdir", "x", .error = -EPERM},
+		{"mknod", "x", .error = -EPERM},
+		{"create", "x", .flags = O_WRONLY, .error = -EPERM},
+		{"symlink", "x", "data", .error = -EPERM},
+		{"link", "x", "data", .error = -EPERM},
+		{"unlink", "data", .error = -EPERM},
+		{"rmdir", "empty", .error = -EPERM},
+		{"rename", "data", "x", .error = -EPERM},
+		{"rename", "group/file", "data", .error = -EPERM},
+		{"create", ".h5fs/npy/x.npy", .flags = O_WRONLY, .error = -EPERM},
+		{"open", ".h5fs/npy/data.npy", .flags = O_WRONLY | O_TRUNC, .error = -EPERM},
+		{"open", "words", .flags = O_WRONLY, .error = -EPERM},
+		{"open", "words", .flags = O_WRONLY | O_TRUNC, .error = -EPERM},
+		{"open", "fixed", .flags = O_WRONLY | O_TRUNC, .error = -EPERM},
+		{"truncate", "words", .size = 0, .error = -EPERM},
+		{"truncate", "fixed", .size = 0, .error = -EPERM},
+		{"set", "data", "user.number", "6", .error = -EPERM},
+		{"set", "data", "h5fs.shape", "6", .error = -EPERM},
+		{"remove", "data", "user.number", .error = -EPERM},
+	};
+	const struct h5_file_set_options options = {
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .writable = true, .swmr = true};
+	int32_t expected[7];
+	struct h5_handle *handle;
+	struct h5_node *node;
+	struct stat st;
+	uint64_t stale;
+
+	ASK("mknod", "words");
+	ASK("set", "words", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"0\",\"maxshape\":\"inf\"}");
+	request_write("words", O_WRONLY, "one\ntwo\n", 8);
+	ASK("mknod", "full");
+	ASK("set", "full", "h5fs.info",
+	    "{\"dtype\":\"<i4\",\"shape\":\"6\",\"maxshape\":\"6\",\"chunks\":\"2\"}");
+	request_write("full", O_WRONLY, request_elements, sizeof request_elements);
+	request_close();
+	SUCCEEDS(h5_open_file(scene.path, &options, &scene.set, NULL));
+	SUCCEEDS(request_open_group(NULL));
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+		check_refused(&changes[i]);
+	node = request_find("words");
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0444);
+	request_forget(node);
+	node = request_find("fixed");
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY, &handle));
+	ck_assert_int_eq(h5_vfs_truncate(scene.vfs, node, handle, 0, &stale), -EPERM);
+	h5_vfs_close_file(handle);
+	request_forget(node);
+	request_check_bytes("fixed", request_elements, sizeof request_elements);
+	memcpy(expected, request_elements, sizeof request_elements);
+	expected[0] = expected[6] = 7;
+	request_write("data", O_WRONLY, expected, sizeof expected);
+	request_check_bytes("data", expected, sizeof expected);
+	request_write("fixed", O_WRONLY, expected, 4);
+	request_check_bytes("fixed", expected, 24);
+	ASK("open", "full", .flags = O_WRONLY | O_TRUNC);
+	ck_assert_uint_eq(request_size("full"), 0);
+}
+END_TEST
+
 /* Opens the file in the set with a group as the root. */
 START_TEST(mounts_of_groups)
 {
@@ -389,4 +458,4 @@ START_TEST(mounts_of_groups)
 END_TEST
 
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 arrays_of_other_types, mounts_for_reading, mounts_of_groups)
+		 arrays_of_other_types, mounts_for_reading, mounts_beside_swmr_readers, mounts_of_groups)
