@@ -9,6 +9,7 @@
 #include "vfs/directory.h"
 #include "vfs/node_number.h"
 #include "vfs/private.h"
+#include "view/views.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -444,6 +445,17 @@ START_TEST(numbers_of_objects)
 	SUCCEEDS(h5_vfs_lookup_id(scene.vfs, direct | data, &entry));
 	ck_assert_uint_eq(entry.node->entity.address, data);
 	h5_vfs_forget(scene.vfs, entry.node, 1);
+	for (uint64_t i = 1; i <= count; i++) {
+		const uint64_t file = direct | i * view_of | data, none = direct | i * view_of | group;
+
+		if (h5_views[i - 1] != &h5_view_npy)
+			continue;
+		SUCCEEDS(h5_vfs_lookup_id(scene.vfs, file, &entry));
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, entry.node, &entry.st));
+		ck_assert_int_eq(entry.st.st_size, 128 + 24);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, none, &entry), -ESTALE);
+	}
 	/* A directory has a number by its name alone. */
 	ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, direct | group, &entry), -ESTALE);
 	ck_assert_int_eq(h5_vfs_lookup_id(scene.vfs, hashed | 1234, &entry), -ESTALE);
