@@ -83,13 +83,28 @@ static void check_gone(const char *path)
 
 /* ---- a plain file takes the place of a dataset ---- */
 
+static struct timespec time_of(const char *path)
+{
+	struct h5_node *node = request_find(path);
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	request_forget(node);
+	return st.st_mtim;
+}
+
 START_TEST(bytes)
 {
 	const uint64_t address = request_address("data");
+	struct timespec before, after;
 
 	ASK("mknod", "plain");
 	request_write("plain", O_WRONLY, contents, SIZE);
+	before = time_of("data");
 	ASK("rename", "plain", "data");
+	after = time_of("data");
+	ck_assert(after.tv_sec > before.tv_sec ||
+		  (after.tv_sec == before.tv_sec && after.tv_nsec > before.tv_nsec));
 	check_gone("plain");
 	ck_assert_uint_eq(request_address("data"), address);
 	check_contents("data", SIZE);
