@@ -39,7 +39,7 @@ bool h5_replacing_truncates(const struct h5_handle *h, uint64_t size)
 	if (h->input.ops->is_text)
 		return !size;
 	return !size && !h5_dataset_writer_ready(h->input.writer) && h5_dataset_keeps_size(h->input.writer) &&
-	       !h5_dataset_writer_can_resize(h->input.writer) && !h5_tx_is_swmr(h->vfs->file);
+	       !h5_dataset_writer_can_resize(h->input.writer);
 }
 
 int h5_replacing_resize(struct h5_handle *h, uint64_t size)
