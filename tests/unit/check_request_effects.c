@@ -667,14 +667,16 @@ static void check_gone(const char *name)
  * with the new contents. */
 START_TEST(a_backup_that_goes)
 {
-	const uint64_t address = request_address("data");
+	const uint64_t address = request_address("data"), names = request_size("");
 
 	ASK("rename", "data", "data~");
 	check_gone("data");
 	ASK("create", "data", .flags = O_WRONLY, .value = "12345678");
 	ck_assert_uint_ne(request_address("data"), address);
+	ck_assert_uint_eq(request_size(""), names + 1);
 	ASK("unlink", "data~");
 	check_gone("data~");
+	ck_assert_uint_eq(request_size(""), names);
 	ck_assert_uint_eq(request_address("data"), address);
 	request_check_bytes("data", "12345678", 8);
 	check_property("data", "h5fs.dtype", "<i4");
