@@ -170,6 +170,46 @@ START_TEST(files_that_are_there)
 }
 END_TEST
 
+static off_t size_of_file(void)
+{
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_int_eq(stat(scene.path, &st), 0);
+	return st.st_size;
+}
+
+/* The file of a view that never becomes whole leaves nothing behind: its space is used again. */
+START_TEST(files_that_do_not_become_whole)
+{
+	static char npy[40000];
+	struct h5_node *directory = request_find(".h5fs/npy");
+	off_t size = 0;
+
+	memcpy(npy, request_npy, 128);
+	memcpy(memmem(npy, 128, "(3,), }         ", 16), "(1000000,), }   ", 16);
+	for (unsigned i = 0; i < 20; i++) {
+		struct h5_handle *handle;
+		struct h5_vfs_entry entry;
+		uint64_t stale;
+		size_t written;
+
+		SUCCEEDS(h5_vfs_create(scene.vfs, directory, "x.npy", O_WRONLY, &entry, &handle));
+		/* The name may go at any time, so the kernel does not keep it. */
+		ck_assert(entry.passing);
+		SUCCEEDS(h5_vfs_write(handle, 0, npy, sizeof npy, H5_WRITE_AT, &written, &stale));
+		ck_assert_uint_eq(written, sizeof npy);
+		ck_assert_int_eq(h5_vfs_flush(handle), -EINVAL);
+		h5_vfs_close_file(handle);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		if (i == 3)
+			size = size_of_file();
+	}
+	ck_assert_int_le(size_of_file(), size);
+	request_forget(directory);
+}
+END_TEST
+
 /* True: the flush has committed what other requests have changed. */
 static bool flush_commits(struct h5_handle *handle)
 {
@@ -744,8 +784,8 @@ START_TEST(blocks)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_text_that_is_not_whole,
-		 mapped_pages_and_holes, files_that_are_there, a_flush_commits_once,
-		 a_flush_commits_what_stays, sizes_that_are_stale, files_that_are_read_directly,
-		 declared_while_it_is_written, stat_while_memory_is_short, an_object_of_no_kind,
-		 the_longest_list, modes_and_sizes, pages_are_only_read, sizes_that_are_known,
-		 names_that_pass, long_directories, lists_that_are_read_again, blocks)
+		 mapped_pages_and_holes, files_that_are_there, files_that_do_not_become_whole,
+		 a_flush_commits_once, a_flush_commits_what_stays, sizes_that_are_stale,
+		 files_that_are_read_directly, declared_while_it_is_written, stat_while_memory_is_short,
+		 an_object_of_no_kind, the_longest_list, modes_and_sizes, pages_are_only_read,
+		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
