@@ -157,6 +157,29 @@ static void check_taken(struct h5_vfs *vfs, uint64_t address, time_t contents, t
 	ck_assert_int_eq(changed.any.tv_sec, any);
 }
 
+/* If no memory is found for a time, it is as if it were forgotten. */
+START_TEST(times_that_are_kept_without_memory)
+{
+	bool failed = true;
+	unsigned n = 0;
+
+	while (failed) {
+		struct h5_vfs vfs = {.kept_times = NULL};
+		const struct h5_changed changed = changed_at(9);
+
+		fault_alloc_arm(++n);
+		fault_alloc_count(true);
+		h5_times_keep(&vfs, 1, &changed);
+		fault_alloc_count(false);
+		failed = fault_alloc_disarm();
+		check_taken(&vfs, 1, 9, 9);
+		check_taken(&vfs, 2, failed ? 9 : 0, failed ? 9 : 0);
+		h5_times_free(&vfs);
+	}
+	ck_assert_uint_gt(n, 3);
+}
+END_TEST
+
 /* Of objects that no node shows, so many times are kept. What is forgotten was not later than the last of
  * them. */
 START_TEST(times_that_are_kept)
@@ -798,9 +821,10 @@ START_TEST(chunks_of_plain_files)
 END_TEST
 
 UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_of_what_has_changed,
-		 times_that_are_kept, lives, objects_that_two_nodes_show, numbers_that_are_remembered,
-		 names_that_are_noted, names_that_need_a_commit, names_that_are_told, names_without_a_note,
-		 sizes_that_grow, a_name_that_cannot_come_back, a_new_file_in_a_commit_that_fails,
-		 a_name_that_comes_back_without_memory, help_names_that_stay, an_object_that_is_going,
-		 two_new_files_at_one_address, removals_that_are_lost, late_removals_that_are_lost,
-		 help_names_that_come_back, new_files_that_are_linked, chunks_of_plain_files)
+		 times_that_are_kept, times_that_are_kept_without_memory, lives, objects_that_two_nodes_show,
+		 numbers_that_are_remembered, names_that_are_noted, names_that_need_a_commit,
+		 names_that_are_told, names_without_a_note, sizes_that_grow, a_name_that_cannot_come_back,
+		 a_new_file_in_a_commit_that_fails, a_name_that_comes_back_without_memory,
+		 help_names_that_stay, an_object_that_is_going, two_new_files_at_one_address,
+		 removals_that_are_lost, late_removals_that_are_lost, help_names_that_come_back,
+		 new_files_that_are_linked, chunks_of_plain_files)
