@@ -271,6 +271,19 @@ START_TEST(arrays_of_other_sizes)
 }
 END_TEST
 
+static void check_property(const char *path, const char *name, const char *expected)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_buf value;
+
+	h5_buf_init(&value, 1 << 10);
+	SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, name, &value));
+	h5_buf_byte(&value, 0);
+	ck_assert_str_eq(value.data, expected);
+	h5_buf_release(&value);
+	request_forget(node);
+}
+
 /* An array takes the place of one of another type with as many bytes: the dataset gets that type. */
 START_TEST(arrays_of_other_types)
 {
@@ -282,19 +295,28 @@ START_TEST(arrays_of_other_types)
 	memcpy(memmem(npy, 128, "(3,)", 4), "(6,)", 4);
 	memcpy(npy + 128, request_elements, 24);
 	for (unsigned i = 0; i < 2; i++) {
-		struct h5_buf value;
-		struct h5_node *node;
-
 		snprintf(path, sizeof path, ".h5fs/npy/%s.npy", files[i]);
 		ASK("open", path, .flags = O_WRONLY | O_TRUNC, .value = npy, .size = sizeof npy);
 		request_check_bytes(files[i], request_elements, 24);
-		node = request_find(files[i]);
-		h5_buf_init(&value, 64);
-		SUCCEEDS(h5_vfs_getxattr(scene.vfs, node, "h5fs.dtype", &value));
-		ck_assert(value.size == 3 && !memcmp(value.data, ">i4", 3));
-		h5_buf_release(&value);
-		request_forget(node);
+		check_property(files[i], "h5fs.dtype", ">i4");
 	}
+}
+END_TEST
+
+/* ---- types ---- */
+
+START_TEST(types_that_are_shown)
+{
+	/* As the tools of HDF5 have it, but all in one line. */
+	ASK("set", "new", "h5fs.info",
+	    "{\"dtype\":\"[[\\\"a\\\",\\\"<i4\\\"],[\\\"b\\\",\\\">f8\\\"]]\",\"shape\":\"2\"}");
+	check_property("new", "h5fs.type", "H5T_COMPOUND { H5T_STD_I32LE \"a\"; H5T_IEEE_F64BE \"b\"; }");
+	/* Bytes of an attribute have no signs. */
+	scene.vfs->options.raw_attributes = true;
+	ASK("set", "data", "user.bytes", "\xff\x01");
+	scene.vfs->options.raw_attributes = false;
+	check_property("data", "h5fs.type.bytes", "(2,)|u1");
+	check_property("data", "user.bytes", "[255,1]");
 }
 END_TEST
 
@@ -458,4 +480,5 @@ START_TEST(mounts_of_groups)
 END_TEST
 
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 arrays_of_other_types, mounts_for_reading, mounts_beside_swmr_readers, mounts_of_groups)
+		 arrays_of_other_types, types_that_are_shown, mounts_for_reading, mounts_beside_swmr_readers,
+		 mounts_of_groups)
