@@ -175,7 +175,7 @@ static int make(struct h5_source *source, struct h5_node *directory, const char 
 		rc = h5_stat_entry(vfs, NULL, &times, entry);
 	if (rc)
 		return rc;
-	h5_entry_set_passing(vfs, entry, true);
+	entry->passing = true;
 	source->made = entry->node;
 	source->directory = directory;
 	pthread_mutex_lock(&vfs->lock);
