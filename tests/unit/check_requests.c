@@ -479,6 +479,92 @@ START_TEST(mounts_of_groups)
 }
 END_TEST
 
+/* Where a link leads on a mount of a group: to a symlink, or, outside of the group, to what is there. */
+START_TEST(links_on_mounts_of_groups)
+{
+	static const struct {
+		const char *name, *target, *shown; /* NULL: the object itself */
+		const char *object;
+	} links[] = {
+		{"in", "../group/file", "file", NULL},	 {"self", "../group", ".", NULL},
+		{"data", "../data", NULL, "data"},	 {"longer", "../groups/f", NULL, "groups/f"},
+		{"others", "../groups", NULL, "groups"},
+	};
+	uint64_t objects[5] = {0};
+	struct h5_vfs_entry entry;
+	const char *target;
+
+	ASK("mkdir", "groups");
+	ASK("mknod", "groups/f");
+	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+		char path[64];
+
+		snprintf(path, sizeof path, "group/%s", links[i].name);
+		ASK("symlink", path, links[i].target);
+		if (links[i].object)
+			objects[i] = request_address(links[i].object);
+	}
+	SUCCEEDS(h5_vfs_finish(scene.vfs));
+	h5_vfs_close(scene.vfs);
+	SUCCEEDS(request_open_group("group"));
+	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+		SUCCEEDS(h5_vfs_lookup(scene.vfs, scene.vfs->root, "file", &entry));
+		ck_assert(!entry.passing);
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+		SUCCEEDS(h5_vfs_lookup(scene.vfs, scene.vfs->root, links[i].name, &entry));
+		if (links[i].shown) {
+			SUCCEEDS(h5_vfs_readlink(entry.node, &target));
+			ck_assert_str_eq(target, links[i].shown);
+		} else {
+			ck_assert_uint_ne(entry.node->entity.kind, H5_NODE_SYMLINK);
+			ck_assert_uint_eq(entry.node->entity.address, objects[i]);
+		}
+		h5_vfs_forget(scene.vfs, entry.node, 1);
+	}
+	/* Since a link shows a group, names in it may have changed elsewhere. */
+	SUCCEEDS(h5_vfs_lookup(scene.vfs, scene.vfs->root, "file", &entry));
+	ck_assert(entry.passing);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
+/* ---- listings ---- */
+
+/* Names that have changed since the list was made are looked up anew. */
+START_TEST(names_that_change_while_they_are_listed)
+{
+	struct h5_vfs_entry entries[32];
+	struct h5_dir *dir;
+	uint64_t address;
+	size_t got;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, h5_vfs_root(scene.vfs), &dir));
+	ck_assert_uint_le(h5_vfs_dir_count(dir), 32);
+	ASK("unlink", "new");
+	ASK("unlink", "fixed");
+	ASK("mkdir", "fixed");
+	address = request_address("fixed");
+	SUCCEEDS(h5_vfs_dir_read(dir, 0, h5_vfs_dir_count(dir), true, entries, &got));
+	ck_assert_uint_eq(got, h5_vfs_dir_count(dir));
+	for (size_t i = 0; i < got; i++) {
+		const char *name = h5_vfs_dir_name(dir, i);
+
+		ck_assert(entries[i].st.st_ino);
+		if (!strcmp(name, "fixed")) {
+			ck_assert_uint_eq(entries[i].st.st_mode & S_IFMT, S_IFDIR);
+			ck_assert_uint_eq(entries[i].node->entity.address, address);
+		} else if (!strcmp(name, "new")) {
+			ck_assert_ptr_null(entries[i].node);
+			ck_assert_uint_eq(entries[i].st.st_mode, 0);
+		} else {
+			ck_assert_ptr_nonnull(entries[i].node);
+		}
+		h5_vfs_forget(scene.vfs, entries[i].node, 1);
+	}
+	h5_vfs_closedir(dir);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
 		 arrays_of_other_types, types_that_are_shown, mounts_for_reading, mounts_beside_swmr_readers,
-		 mounts_of_groups)
+		 mounts_of_groups, links_on_mounts_of_groups, names_that_change_while_they_are_listed)
