@@ -36,7 +36,7 @@ void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int co
 		path.size = 0;
 	h5_buf_byte(&path, '\0');
 	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
-	h5_log_failure(what, code, path.size > 1 ? path.data : NULL);
+	h5_log_failure(what, code, !path.err && path.size > 1 ? path.data : NULL);
 	h5_buf_release(&path);
 	fuse_reply_err(req, -code);
 }

@@ -1,5 +1,6 @@
 /* Replies of the daemon, with files and folders that are none in place of those it shows: pages of
  * directories, what the kernel may keep of open files, errors. */
+#include "base/checked.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
 #include "fuse/tree_operations.h"
@@ -7,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fuse.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,6 +38,7 @@ static struct {
 	uint8_t data[MOST];
 	size_t size;
 	struct fuse_file_info opened;
+	size_t path_size, logged_path; /* of an object's path; of that in the log; 0: none */
 } world;
 
 static struct h5_vfs *const vfs = (struct h5_vfs *)&world.names;
@@ -237,10 +240,14 @@ int __wrap_h5_vfs_getattr(struct h5_vfs *of, struct h5_node *n, struct stat *st)
 
 int __wrap_h5_vfs_find_path(struct h5_vfs *of, const struct h5_node *n, struct h5_buf *path)
 {
+	char bytes[1000];
+
 	(void)of;
 	(void)n;
-	(void)path;
-	return -ENOENT;
+	memset(bytes, 'p', sizeof bytes);
+	for (size_t done = 0; done < world.path_size; done += h5_min(1000, world.path_size - done))
+		h5_buf_add(path, bytes, h5_min(1000, world.path_size - done));
+	return world.path_size ? 0 : -ENOENT;
 }
 
 struct h5_tree_node *__wrap_h5_tree_root(struct h5_tree *of)
@@ -389,9 +396,9 @@ int __wrap_h5_vfs_truncate(struct h5_vfs *of, struct h5_node *n, struct h5_handl
 void __wrap_h5_log_failure(const char *what, int code, const char *path)
 {
 	(void)what;
-	(void)path;
 	ck_assert_int_lt(code, 0);
 	world.logged++;
+	world.logged_path = path ? strlen(path) : 0;
 }
 
 /* ---- directories ---- */
@@ -769,5 +776,24 @@ START_TEST(lists_of_attributes)
 }
 END_TEST
 
+/* A path that has no room goes without saying: no part of it is told, nor what is behind that. */
+START_TEST(paths_in_the_log)
+{
+	static const size_t sizes[][2] = {{0, 0},	    {1, 1},
+					  {2500, 2500},	    {PATH_MAX - 1, PATH_MAX - 1},
+					  {PATH_MAX, 0},    {PATH_MAX + 1, 0},
+					  {2 * PATH_MAX, 0}};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		begin(false);
+		world.path_size = sizes[i][0];
+		h5_request_fail_on(request, NODE, "unit", -EIO);
+		ck_assert_int_eq(world.error, EIO);
+		ck_assert_uint_eq(world.logged, 1);
+		ck_assert_uint_eq(world.logged_path, sizes[i][1]);
+	}
+}
+END_TEST
+
 UNIT_MAIN("replies", no_place_for_buffers, pages_of_directories, directories_that_fail, open_files, features,
-	  errors, access_to_folders, buffers, links, holes, lists_of_attributes)
+	  errors, access_to_folders, buffers, links, holes, lists_of_attributes, paths_in_the_log)
