@@ -137,6 +137,7 @@ UNIT_TESTS = \
 	tests/unit/check_replacement \
 	tests/unit/check_replies \
 	tests/unit/check_report \
+	tests/unit/check_request_again \
 	tests/unit/check_request_effects \
 	tests/unit/check_request_faults \
 	tests/unit/check_request_pieces \
@@ -408,6 +409,8 @@ tests_unit_check_request_effects_SOURCES = tests/unit/check_request_effects.c $(
 tests_unit_check_request_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_request_faults_SOURCES = tests/unit/check_request_faults.c $(request_scene)
 tests_unit_check_request_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_request_again_SOURCES = tests/unit/check_request_again.c $(request_scene)
+tests_unit_check_request_again_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_charge_set
 tests_unit_check_request_pieces_SOURCES = tests/unit/check_request_pieces.c $(request_scene)
 tests_unit_check_request_pieces_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_mount_answers_SOURCES = tests/unit/check_mount_answers.c $(request_scene)

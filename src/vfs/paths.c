@@ -157,7 +157,7 @@ static int add_path(const struct known *k, struct h5_buf *path)
 		h5_buf_byte(path, '/');
 		h5_buf_text(path, chain[--n]->name);
 	}
-	return 0;
+	return path->err;
 }
 
 /* With map_lock. */

@@ -92,8 +92,8 @@ int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *e
 /* Gives n references back. */
 void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
 
-/* Appends a path that leads to the node's object in the mount. -ENOENT: there is none; -EINTR, -EFBIG:
- * finding it takes too long. The first call walks over all groups. */
+/* Appends a path that leads to the node's object in the mount. -ENOENT: there is none; -E2BIG: it is longer
+ * than *path may be; -EINTR, -EFBIG: finding it takes too long. The first call walks over all groups. */
 int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path);
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st);
 /* The target, borrowed as long as the node is referenced; -EINVAL: no symlink. */
