@@ -21,7 +21,6 @@ struct batch {
 	uint64_t at; /* of the first byte, in the subfile */
 	struct iovec buffers[H5_IO_BUFFERS];
 	unsigned count;
-	size_t n; /* bytes of all buffers */
 };
 
 /* Reads into the buffers. *end becomes the place of the first byte that the subfile does not have, if it ends
@@ -35,7 +34,7 @@ static int read_batch(struct batch *batch, const char *begin, size_t *end)
 		rc = h5_io_readv(batch->subfile->io, batch->at, batch->buffers, batch->count, &got);
 	if (rc)
 		return h5_fail_in(rc, "%s", batch->subfile->name);
-	for (unsigned i = 0; i < batch->count && got < batch->n; i++) {
+	for (unsigned i = 0; i < batch->count; i++) {
 		const struct iovec *buffer = &batch->buffers[i];
 
 		if (got < buffer->iov_len) {
@@ -45,10 +44,8 @@ static int read_batch(struct batch *batch, const char *begin, size_t *end)
 			break;
 		}
 		got -= buffer->iov_len;
-		batch->n -= buffer->iov_len;
 	}
 	batch->count = 0;
-	batch->n = 0;
 	return rc;
 }
 
@@ -72,7 +69,6 @@ static int read_subfile(const struct stripes *s, uint64_t offset, char *buf, siz
 		if (!batch.count)
 			batch.at = at / s->stripe_size / s->count * s->stripe_size + within;
 		batch.buffers[batch.count++] = (struct iovec){buf + place, part};
-		batch.n += part;
 		if (batch.count == H5_IO_BUFFERS)
 			rc = read_batch(&batch, buf, end);
 		place += part;
