@@ -70,6 +70,7 @@ START_TEST(pieces_of_memory)
 	ck_assert_int_eq(h5_io_read(io, UINT64_MAX - 3, buf, 16), -EUCLEAN);
 	ck_assert_int_eq(h5_io_stat(io, &st), 0);
 	ck_assert_uint_eq(st.size, 10 + 3 + 4); /* the first one is longer than its range */
+	ck_assert_uint_eq(st.stored, 10 + 3 + 4);
 	ck_assert_uint_eq(st.end, 1004);
 	h5_io_close(io);
 }
