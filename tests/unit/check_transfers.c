@@ -758,47 +758,54 @@ static bool is_never_answered(void *arg, CURL *easy, struct fake_answer *a)
 	return false;
 }
 
-/* The daemon goes away while the fetcher waits. */
-static void leave(void *arg, int milliseconds)
-{
-	(void)arg;
-	ck_assert_int_eq(milliseconds, NOTHING_TO_DO);
-	ck_assert_uint_eq(++scene.waits, 1);
-	shutdown(scene.ends[1], SHUT_WR);
-}
-
-static void queue(struct h5_transfer *t, const struct h5_remote_request *request, uint32_t id)
+static void queue(struct h5_transfer *t, uint32_t id)
 {
 	t->state = H5_TRANSFER_QUEUED;
 	t->fetcher = scene.f;
-	t->source = &scene.f->sources[request->file];
-	t->request = *request;
+	t->source = &scene.f->sources[reading.file];
+	t->request = reading;
 	t->request.id = id;
-	t->until = request->n;
+	t->until = reading.n;
 }
 
-/* With as many connections as may be, the next request waits, and so does the fetcher. */
+/* While the first request is under way, the daemon makes two more; later it goes away. */
+static void ask_more_and_leave(void *arg, int milliseconds)
+{
+	(void)arg;
+	ck_assert_int_eq(milliseconds, NOTHING_TO_DO);
+	if (++scene.waits == 1) {
+		queue(&scene.f->transfers[1], 3);
+		queue(&scene.f->transfers[2], 2);
+		return;
+	}
+	ck_assert_uint_eq(scene.waits, 2);
+	shutdown(scene.ends[1], SHUT_WR);
+}
+
+/* All connections that there may be are used. With as many, the next request waits, and so does the fetcher.
+ */
 START_TEST(no_connection_is_left)
 {
 	struct h5_transfer *t;
 
 	begin();
 	t = scene.f->transfers;
-	scene.f->options.connections = 1;
 	fake_curl.ask = is_never_answered;
-	fake_curl.wait = leave;
+	fake_curl.wait = ask_more_and_leave;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, scene.ends),
 			 0);
 	scene.f->end.fd = scene.ends[0];
-	queue(&t[0], &reading, 3);
-	queue(&t[1], &reading, 2);
+	ck_assert_uint_eq(scene.f->options.connections, 2);
+	queue(&t[0], 4);
 	fake_curl_set_clock(true);
 	ck_assert_int_eq(h5_fetcher_serve(scene.f), EXIT_SUCCESS);
 	fake_curl_set_clock(false);
-	ck_assert_uint_eq(scene.next, 1);
-	ck_assert_int_eq(t[0].state, H5_TRANSFER_QUEUED);
-	ck_assert_int_eq(t[1].state, H5_TRANSFER_RUNNING);
-	curl_slist_free_all(t[1].fields);
+	ck_assert_uint_eq(scene.next, 2);
+	ck_assert_int_eq(t[0].state, H5_TRANSFER_RUNNING);
+	ck_assert_int_eq(t[1].state, H5_TRANSFER_QUEUED);
+	ck_assert_int_eq(t[2].state, H5_TRANSFER_RUNNING);
+	curl_slist_free_all(t[0].fields);
+	curl_slist_free_all(t[2].fields);
 	close(scene.ends[0]);
 	close(scene.ends[1]);
 	end();
