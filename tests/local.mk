@@ -229,7 +229,7 @@ tests_unit_check_base_SOURCES = tests/unit/check_base.c $(fault_alloc)
 tests_unit_check_base_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime
 tests_unit_check_subfiles_SOURCES = tests/unit/check_subfiles.c tests/lib/fake_piece.h
 tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
-tests_unit_check_named_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=open64,--wrap=openat64,--wrap=statx,--wrap=readlinkat,--wrap=fsync,--wrap=syscall
+tests_unit_check_named_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen64,--wrap=open64,--wrap=openat64,--wrap=statx,--wrap=readlinkat,--wrap=fsync,--wrap=syscall
 tests_unit_check_sequence_SOURCES = tests/unit/check_sequence.c $(scratch)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

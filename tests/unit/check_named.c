@@ -41,6 +41,18 @@ static bool disarm(void)
 	return fired;
 }
 
+/* Another device, where all files are but the first that is looked at. */
+struct elsewhere {
+	unsigned major;
+	const char *mounts; /* the table of mounts; NULL: there is none */
+	bool is_opened;
+};
+
+enum { ELSEWHERE = 1048575 }; /* its minor number */
+
+static const struct elsewhere *elsewhere; /* NULL: the kernel answers */
+static unsigned looks;
+
 static bool long_targets; /* links to files lead to more than there is room for */
 
 /* openat2() has no wrapper in libc. */
@@ -52,12 +64,14 @@ int __real_openat64(int dirfd, const char *path, int flags, ...);
 int __real_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
 ssize_t __real_readlinkat(int dirfd, const char *path, char *target, size_t n);
 int __real_fsync(int fd);
+FILE *__real_fopen64(const char *path, const char *mode);
 long __real_syscall(long number, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_openat64(int dirfd, const char *path, int flags, ...);
 int __wrap_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
 ssize_t __wrap_readlinkat(int dirfd, const char *path, char *target, size_t n);
 int __wrap_fsync(int fd);
+FILE *__wrap_fopen64(const char *path, const char *mode);
 long __wrap_syscall(long number, ...);
 
 /* No file is made through these. */
@@ -73,7 +87,25 @@ int __wrap_openat64(int dirfd, const char *path, int flags, ...)
 
 int __wrap_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
-	return fails() ? -1 : __real_statx(dirfd, path, flags, mask, st);
+	int rc = fails() ? -1 : __real_statx(dirfd, path, flags, mask, st);
+
+	if (!rc && elsewhere && ++looks > 1) {
+		st->stx_dev_major = elsewhere->major;
+		st->stx_dev_minor = ELSEWHERE;
+	}
+	return rc;
+}
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+	if (!elsewhere)
+		return __real_fopen64(path, mode);
+	ck_assert_str_eq(path, "/proc/self/mountinfo");
+	if (!elsewhere->mounts)
+		return NULL;
+	if (*elsewhere->mounts == '/') /* a folder cannot be read */
+		return __real_fopen64(elsewhere->mounts, mode);
+	return fmemopen((char *)elsewhere->mounts, strlen(elsewhere->mounts), mode);
 }
 
 ssize_t __wrap_readlinkat(int dirfd, const char *path, char *target, size_t n)
@@ -320,6 +352,48 @@ START_TEST(each_call_of_a_walk_fails)
 }
 END_TEST
 
+/* ---- mounts ---- */
+
+/* Of the devices without hardware no h5fs is asked, or what may be one: it could be this one. */
+START_TEST(files_of_an_h5fs)
+{
+	static const struct elsewhere cases[] = {
+		{0, "36 35 0:1048575 / /mnt rw - fuse.h5fs h5fs rw\n", false},
+		{0, "36 35 0:1048575 / /mnt rw shared:1 - fuse.h5fs h5fs rw\n", false},
+		{0, "36 35 0:1048575 / /a rw - fuse.h5fs x rw\n37 35 0:9 / /b rw - tmpfs x rw\n", false},
+		{0, "37 35 0:9 / /b rw - tmpfs x rw\n36 35 0:1048575 / /a rw - fuse.h5fs x rw\n", false},
+		{0, "\n - fuse.h5fs \n36 35 0:1048575 / /a rw - fuse.h5fs x rw\n", false},
+		{0, "/", false},
+		{0, NULL, false},
+		{1, "36 35 0:1048575 / /mnt rw - fuse.h5fs h5fs rw\n", true},
+		{1, NULL, true},
+		{0, "36 35 0:1048575 / /mnt rw - fuse.h5fsx h5fs rw\n", true},
+		{0, "36 35 0:1048575 / /mnt rw - fuse h5fs rw\n", true},
+		{0, "36 35 0:1048575 / /mnt rw fuse.h5fs h5fs rw\n", true},
+		{0, "36 35 0:1048574 / /mnt rw - fuse.h5fs h5fs rw\n", true},
+		{0, "36 35 1:1048575 / /mnt rw - fuse.h5fs h5fs rw\n", true},
+		{0, "\n", true},
+	};
+	struct scene s;
+	unsigned open;
+
+	begin(&s);
+	open = unit_descriptors();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int fd;
+
+		elsewhere = &cases[i];
+		looks = 0;
+		fd = h5_named_open_anywhere(s.fd, s.in, "file", O_RDONLY);
+		elsewhere = NULL;
+		opens(fd, cases[i].mounts ? cases[i].mounts : "no table",
+		      cases[i].is_opened ? "in/file" : NULL, -EXDEV);
+		ck_assert_uint_eq(unit_descriptors(), open);
+	}
+	end(&s);
+}
+END_TEST
+
 /* ---- as long as may be ---- */
 
 /* `size` bytes: "./././" and so on, a name at their end. */
@@ -468,5 +542,5 @@ START_TEST(folders_are_synced)
 END_TEST
 
 UNIT_MAIN("named", names_that_may_lead_anywhere, names_that_stay_beneath,
-	  names_that_stay_beneath_without_the_call, each_call_of_a_walk_fails, long_paths_and_many_links,
-	  deep_folders, errors_that_programs_see, folders_are_synced)
+	  names_that_stay_beneath_without_the_call, each_call_of_a_walk_fails, files_of_an_h5fs,
+	  long_paths_and_many_links, deep_folders, errors_that_programs_see, folders_are_synced)
