@@ -313,7 +313,7 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/crash_workloads.h \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
-tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=pwrite64
+tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=preadv64,--wrap=pwrite64
 tests_unit_check_btree_SOURCES = tests/unit/check_btree.c $(fault_alloc)
 tests_unit_check_btree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_family_open_SOURCES = tests/unit/check_family_open.c $(fault_alloc) $(scratch)

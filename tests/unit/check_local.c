@@ -1,4 +1,5 @@
 /* A local file as an h5_io: its lock, the largest offsets, and calls of the system that fail or do a part. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "io/io.h"
 #include "unit.h"
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* ---- flock() ---- */
@@ -36,6 +38,29 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset)
 		return __real_pwrite64(fd, buf, n, offset);
 	if (writes_in_pieces-- % 2)
 		return __real_pwrite64(fd, buf, n < 2 ? n : 2, offset);
+	errno = EINTR;
+	return -1;
+}
+
+/* ---- preadv() ---- */
+
+/* Calls that are interrupted and give only `piece` bytes, in turn. */
+static unsigned reads_in_pieces;
+static size_t piece;
+
+ssize_t __real_preadv64(int fd, const struct iovec *buffers, int count, off_t offset);
+ssize_t __wrap_preadv64(int fd, const struct iovec *buffers, int count, off_t offset);
+ssize_t __wrap_preadv64(int fd, const struct iovec *buffers, int count, off_t offset)
+{
+	struct iovec part[2] = {buffers[0], buffers[count > 1]};
+
+	if (!reads_in_pieces)
+		return __real_preadv64(fd, buffers, count, offset);
+	if (reads_in_pieces-- % 2) {
+		part[0].iov_len = h5_min(part[0].iov_len, piece);
+		part[1].iov_len = h5_min(part[1].iov_len, piece - part[0].iov_len);
+		return __real_preadv64(fd, part, count > 1 ? 2 : 1, offset);
+	}
 	errno = EINTR;
 	return -1;
 }
@@ -259,6 +284,38 @@ START_TEST(several_buffers)
 }
 END_TEST
 
+/* Of what is asked for the kernel gives less at a time, or it is interrupted: all of it comes. */
+START_TEST(a_read_in_pieces)
+{
+	static const struct {
+		size_t piece;
+		unsigned calls;
+	} cases[] = {{2, 7}, {2, 6}, {5, 3}, {5, 2}, {6, 3}, {7, 1}, {8, 1}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char a[5] = "", b[3] = "", c[1] = "";
+		const struct iovec buffers[] = {{a, 5}, {b, 3}, {c, 1}};
+		struct h5_io *io = open_file(make_file(), H5_LOCK_NONE, false);
+		size_t got;
+
+		piece = cases[i].piece;
+		reads_in_pieces = cases[i].calls;
+		ck_assert_int_eq(h5_io_readv(io, 1, buffers, 3, &got), 0);
+		ck_assert_uint_eq(reads_in_pieces, 0);
+		ck_assert_uint_eq(got, 9);
+		ck_assert_mem_eq(a, "12345", 5);
+		ck_assert_mem_eq(b, "678", 3);
+		ck_assert_int_eq(c[0], '9');
+		piece = 2;
+		reads_in_pieces = 3;
+		ck_assert_int_eq(h5_io_read(io, 2, a, 3), 0);
+		ck_assert_uint_eq(reads_in_pieces, 0);
+		ck_assert_mem_eq(a, "234", 3);
+		h5_io_close(io);
+	}
+}
+END_TEST
+
 START_TEST(a_write_in_pieces)
 {
 	int fd = make_file();
@@ -296,5 +353,5 @@ START_TEST(calls_that_fail)
 END_TEST
 
 UNIT_MAIN("local", a_lock_lasts_until_it_is_given_up, a_lock_that_cannot_be_given_up, a_lock_of_another,
-	  no_locks, what_is_no_file, offsets_beyond_the_largest, several_buffers, a_write_in_pieces,
-	  calls_that_fail)
+	  no_locks, what_is_no_file, offsets_beyond_the_largest, several_buffers, a_read_in_pieces,
+	  a_write_in_pieces, calls_that_fail)
