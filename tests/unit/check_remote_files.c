@@ -1,11 +1,13 @@
 /* The files of a link: what is known of them, and what becomes of their numbers, cells and announcements when
- * they close. */
+ * they close; what is known of the work, and how it ends. */
 #include "base/interrupt.h"
 #include "io/remote_plan.h"
 #include "link_scene.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 enum { UNUSED = 64 }; /* files that stay open when nobody uses them */
 
@@ -327,6 +329,186 @@ START_TEST(files_close_in_the_order_of_their_last_use)
 }
 END_TEST
 
+/* ---- what is known of the work ---- */
+
+static char said[H5_REMOTE_TEXT];
+static unsigned said_count;
+
+static void say(const char *note)
+{
+	strcpy(said, note);
+	said_count++;
+}
+
+/* Asks for one cell, in one request. */
+static void ask_for(uint64_t offset)
+{
+	const struct h5_io_range range = {offset, 1};
+	const size_t count = scene.count;
+
+	h5_io_want(scene.io, &range, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, count + 1);
+}
+
+static void answer(size_t i, struct h5_remote_reply reply)
+{
+	reply.id = scene.log[i].id;
+	ck_assert_int_eq(send(scene.end.fd, &reply, sizeof reply, MSG_NOSIGNAL), sizeof reply);
+}
+
+START_TEST(statistics_and_notes_add_up)
+{
+	struct h5_remote_statistics statistics;
+	struct h5_remote_reply reply = {.got = CELL,
+					.requests = 3,
+					.repeated = 2,
+					.received = 1000,
+					.from_disk = 77,
+					.text = "a note"};
+	uint8_t byte;
+
+	said_count = 0;
+	begin(&scene, 100 * MIB, 16 * MIB);
+	ask_for(10 * MIB);
+	h5_remote_statistics(scene.link, &statistics);
+	ck_assert_uint_eq(statistics.requests, 1);
+	ck_assert_uint_eq(statistics.bytes, MIB);
+	ck_assert_uint_eq(statistics.repeated, 0);
+	ck_assert_uint_eq(statistics.from_disk, 0);
+	ck_assert_uint_eq(statistics.unused, MIB);
+	answer(0, reply);
+	h5_remote_set_listener(scene.link, say);
+	h5_remote_statistics(scene.link, &statistics);
+	ck_assert_uint_eq(statistics.requests, 4);
+	ck_assert_uint_eq(statistics.bytes, MIB + 1000);
+	ck_assert_uint_eq(statistics.repeated, 2);
+	ck_assert_uint_eq(statistics.from_disk, 77);
+	ck_assert_uint_eq(statistics.unused, MIB + CELL);
+	ck_assert_uint_eq(said_count, 1);
+	ck_assert_str_eq(said, "a note");
+	ck_assert_int_eq(h5_io_read(scene.io, 10 * MIB + CELL - 1, &byte, 1), 0);
+	h5_remote_statistics(scene.link, &statistics);
+	ck_assert_uint_eq(statistics.unused, MIB);
+	ck_assert_uint_eq(said_count, 1);
+	ask_for(20 * MIB);
+	*reply.text = 0;
+	answer(1, reply);
+	h5_remote_statistics(scene.link, &statistics);
+	ck_assert_uint_eq(statistics.requests, 7);
+	ck_assert_uint_eq(statistics.bytes, MIB + 2000);
+	ck_assert_uint_eq(statistics.repeated, 4);
+	ck_assert_uint_eq(statistics.from_disk, 154);
+	ck_assert_uint_eq(statistics.unused, MIB + CELL);
+	ck_assert_uint_eq(said_count, 1);
+	end(&scene);
+}
+END_TEST
+
+/* Bytes that went unread count on. */
+START_TEST(bytes_that_make_room_stay_unused)
+{
+	struct h5_remote_statistics statistics;
+
+	begin_with(&scene, 100 * MIB, 16 * MIB, 64);
+	begin_to_serve(&scene);
+	for (uint64_t i = 1; i < 40; i++) {
+		uint8_t byte;
+
+		ck_assert_int_eq(h5_io_read(scene.io, i * MIB, &byte, 1), 0);
+	}
+	h5_remote_statistics(scene.link, &statistics);
+	ck_assert_uint_eq(statistics.unused, 40 * MIB - 39 * CELL);
+	end(&scene);
+}
+END_TEST
+
+/* Once bytes of an open file could not be had, that stays so. A file that cannot be opened lacks none. */
+START_TEST(what_is_incomplete_stays_so)
+{
+	struct h5_io *io;
+	uint8_t byte;
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	prepare(-ENOENT, 0, H5_REMOTE_NOT_FOUND);
+	ck_assert_int_eq(h5_io_open_remote(scene.link, "no", &io), -ENOENT);
+	take_all(&scene);
+	ck_assert(!h5_remote_is_incomplete(scene.link));
+	for (uint64_t i = 1; i <= 3; i++) {
+		ask_for(10 * i * MIB);
+		reply_to(&scene, &scene.log[scene.count - 1], i == 2 ? -EACCES : 0);
+		ck_assert_int_eq(h5_io_read(scene.io, 10 * i * MIB, &byte, 1), i == 2 ? -EACCES : 0);
+		ck_assert_int_eq(h5_remote_is_incomplete(scene.link), i >= 2);
+	}
+	end(&scene);
+}
+END_TEST
+
+/* ---- the end of the fetcher ---- */
+
+enum { FETCHER = 4000000, FOR_EVER = 100000 };
+
+static struct {
+	int calls;  /* to wait for the fetcher that it takes until it has ended; 0: nobody waits */
+	int error;  /* of all calls before */
+	int asked;  /* calls there were */
+	int pauses; /* milliseconds */
+} fetcher;
+
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	if (!fetcher.calls)
+		return __real_waitpid(pid, status, options);
+	ck_assert_int_eq(pid, FETCHER);
+	ck_assert_int_eq(options, WNOHANG);
+	/* It sees that the link has ended. */
+	ck_assert_int_eq(recv(scene.end.fd, &(char){0}, 1, MSG_DONTWAIT), 0);
+	if (++fetcher.asked == fetcher.calls)
+		return pid;
+	errno = fetcher.error;
+	return fetcher.error ? -1 : 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	if (fds)
+		return __real_poll(fds, count, timeout);
+	fetcher.pauses += timeout;
+	ck_assert_int_lt(fetcher.pauses, FOR_EVER);
+	return 0;
+}
+
+/* The link waits until it has ended, but for 2 s at most. */
+START_TEST(the_end_of_the_fetcher)
+{
+	static const struct {
+		int calls, error, asked, pauses;
+	} cases[] = {{1, 0, 1, 0},	  {2, 0, 2, 10},
+		     {5, EINTR, 5, 40},	  {FOR_EVER, ECHILD, 1, 0},
+		     {200, 0, 200, 1990}, {FOR_EVER, 0, 200, 2000}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin(&scene, 100 * MIB, 16 * MIB);
+		h5_io_close(scene.io);
+		take_all(&scene);
+		h5_remote_set_fetcher(scene.link, FETCHER);
+		fetcher.calls = cases[i].calls;
+		fetcher.error = cases[i].error;
+		fetcher.asked = fetcher.pauses = 0;
+		h5_remote_close(scene.link);
+		fetcher.calls = 0;
+		ck_assert_int_eq(fetcher.asked, cases[i].asked);
+		ck_assert_int_eq(fetcher.pauses, cases[i].pauses);
+		close(scene.end.fd);
+	}
+}
+END_TEST
+
 /* ---- what is not wanted any more ---- */
 
 static bool is_unwanted(void *arg)
@@ -402,5 +584,6 @@ END_TEST
 UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_name, tags_of_files,
 	  first_bytes_are_not_announced, a_number_that_is_given_out_again,
 	  announcements_of_a_file_that_closes, announcements_of_a_file_that_has_changed,
-	  files_close_in_the_order_of_their_last_use, whoever_waits_can_be_interrupted,
-	  an_answer_that_nobody_waits_for)
+	  files_close_in_the_order_of_their_last_use, statistics_and_notes_add_up,
+	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, the_end_of_the_fetcher,
+	  whoever_waits_can_be_interrupted, an_answer_that_nobody_waits_for)
