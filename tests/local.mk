@@ -357,7 +357,7 @@ tests_unit_check_remote_SOURCES = tests/unit/check_remote.c tests/lib/edge.h $(f
 tests_unit_check_remote_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_intake_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_dataset_writer_ready
 tests_unit_check_remote_files_SOURCES = tests/unit/check_remote_files.c tests/lib/link_scene.h $(strict_lock)
-tests_unit_check_remote_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags),--wrap=poll,--wrap=waitpid
+tests_unit_check_remote_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags),--wrap=h5_thread_wait_a_second,--wrap=poll,--wrap=waitpid
 tests_unit_check_remote_link_SOURCES = tests/unit/check_remote_link.c tests/lib/link_scene.h $(fault_alloc)
 tests_unit_check_remote_link_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=mmap64
 tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/link_scene.h

@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum { UNUSED = 64 }; /* files that stay open when nobody uses them */
 
@@ -444,6 +447,106 @@ START_TEST(what_is_incomplete_stays_so)
 }
 END_TEST
 
+/* ---- threads that wait ---- */
+
+enum { TOO_LONG = 20 }; /* seconds */
+
+/* Nobody looks again after a second: who waits has to be woken. */
+static atomic_bool for_ever, is_waiting;
+
+void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
+void __wrap_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	struct timespec until;
+
+	if (!for_ever) {
+		__real_h5_thread_wait_a_second(condition, lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += TOO_LONG;
+	is_waiting = true;
+	if (pthread_cond_timedwait(condition, lock, &until))
+		ck_abort_msg("a thread that waits is not woken");
+}
+
+struct reader {
+	pthread_t thread;
+	uint64_t offset;
+	int rc;
+};
+
+static void *read_one(void *arg)
+{
+	struct reader *reader = arg;
+	uint8_t byte;
+
+	reader->rc = h5_io_read(scene.io, reader->offset, &byte, 1);
+	return NULL;
+}
+
+static bool is_receiving(void)
+{
+	bool receiving;
+
+	pthread_mutex_lock(&scene.link->lock);
+	receiving = scene.link->receiving;
+	pthread_mutex_unlock(&scene.link->lock);
+	return receiving;
+}
+
+/* The first reader waits at the socket, the second one for the first. */
+static void begin_to_read(struct reader readers[2])
+{
+	begin(&scene, 100 * MIB, 16 * MIB);
+	for_ever = true;
+	is_waiting = false;
+	for (unsigned i = 0; i < 2; i++) {
+		readers[i] = (struct reader){.offset = (10 + 40 * i) * MIB};
+		ck_assert_int_eq(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
+		ck_assert(take(&scene, 0));
+		while (i ? !is_waiting : !is_receiving())
+			sched_yield();
+	}
+}
+
+static void end_reading(struct reader *reader, int rc)
+{
+	pthread_join(reader->thread, NULL);
+	ck_assert_int_eq(reader->rc, rc);
+}
+
+/* The thread at the socket wakes the one whose bytes have come. */
+START_TEST(a_reply_to_another_thread)
+{
+	struct reader readers[2];
+
+	begin_to_read(readers);
+	reply_to(&scene, &scene.log[1], 0);
+	end_reading(&readers[1], 0);
+	reply_to(&scene, &scene.log[0], 0);
+	end_reading(&readers[0], 0);
+	for_ever = false;
+	end(&scene);
+}
+END_TEST
+
+/* When the mount ends nobody waits any more, whether the fetcher has ended or not. */
+START_TEST(the_end_of_the_link)
+{
+	struct reader readers[2];
+
+	begin_to_read(readers);
+	h5_remote_end(scene.link);
+	end_reading(&readers[1], -EIO);
+	shutdown(scene.end.fd, SHUT_RDWR);
+	end_reading(&readers[0], -EIO);
+	for_ever = false;
+	end(&scene);
+}
+END_TEST
+
 /* ---- the end of the fetcher ---- */
 
 enum { FETCHER = 4000000, FOR_EVER = 100000 };
@@ -477,7 +580,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	if (fds)
-		return __real_poll(fds, count, timeout);
+		return __real_poll(fds, count, for_ever && timeout ? -1 : timeout);
 	fetcher.pauses += timeout;
 	ck_assert_int_lt(fetcher.pauses, FOR_EVER);
 	return 0;
@@ -585,5 +688,6 @@ UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_
 	  first_bytes_are_not_announced, a_number_that_is_given_out_again,
 	  announcements_of_a_file_that_closes, announcements_of_a_file_that_has_changed,
 	  files_close_in_the_order_of_their_last_use, statistics_and_notes_add_up,
-	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, the_end_of_the_fetcher,
-	  whoever_waits_can_be_interrupted, an_answer_that_nobody_waits_for)
+	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, a_reply_to_another_thread,
+	  the_end_of_the_link, the_end_of_the_fetcher, whoever_waits_can_be_interrupted,
+	  an_answer_that_nobody_waits_for)
