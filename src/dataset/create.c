@@ -441,8 +441,7 @@ int h5_dataset_define(struct h5_file *file, uint64_t address, const struct h5_ne
 	if (rc)
 		return end(&m, rc);
 	h5_unit_begin(file);
-	if (!h5_tx_is_new(file, address))
-		rc = h5_tx_touch(file, address);
+	rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = put_messages(&m, address);
 	h5_tx_forget(file, address);

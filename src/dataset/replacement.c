@@ -268,7 +268,7 @@ static int switch_layout(struct h5_replacement *r)
 	struct h5_dataset_writer *writer = r->writer;
 	int rc = give_up_old(r);
 
-	if (!rc && !h5_tx_is_new(writer->file, writer->address))
+	if (!rc)
 		rc = h5_tx_touch(writer->file, writer->address);
 	if (rc)
 		return rc;

@@ -45,8 +45,7 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 
 	h5_unit_begin(file);
 	*change = (struct change){.file = file, .address = address, .kind = kind};
-	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
-	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
+	rc = h5_tx_touch(file, address);
 	if (!rc)
 		rc = h5_object_get(file, address, &change->ref, &object);
 	if (!rc)

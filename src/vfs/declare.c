@@ -542,7 +542,7 @@ static int set_comment(struct h5_vfs *vfs, uint64_t address, const char *text, s
 	rc = h5_header_load(vfs->file, address, &header);
 	if (!rc) {
 		old = h5_header_find(&header, H5_MSG_COMMENT);
-		rc = h5_tx_is_new(vfs->file, address) ? 0 : h5_tx_touch(vfs->file, address);
+		rc = h5_tx_touch(vfs->file, address);
 		if (!rc)
 			rc = old ? h5_header_set(vfs->file, address, old, &message)
 				 : h5_header_insert(vfs->file, address, &message);
