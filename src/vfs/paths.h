@@ -7,7 +7,8 @@
 
 struct h5_path_map;
 
-/* Appends the absolute path of the object in the mount, escaped. -ENOENT: no path leads there. */
+/* Appends the absolute path of the object in the mount, escaped. -ENOENT: no path leads there. -E2BIG: the
+ * buffer has no room for it. */
 int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path);
 /* Logs a line about an object, with its file, its path if one is found, and its address. Leaves the thread's
  * error as it is. */
