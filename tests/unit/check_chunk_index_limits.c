@@ -341,7 +341,7 @@ START_TEST(chunks_that_cannot_be)
 	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &too_large), -EOVERFLOW);
 	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
 	target_set_range(&t, 0, 3);
-	/* What is not there is not made to be absent. */
+	/* To remove a chunk that does not exist changes nothing. */
 	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &absent), 0);
 	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &too_large), -EOVERFLOW);
 	ck_assert_int_eq(h5_chunk_index_set(t.index, &beyond, &absent), 0);

@@ -617,7 +617,7 @@ static unsigned journals_before(const char *name, unsigned most)
 	return before;
 }
 
-/* To open a file, at most 1000 journals are looked at: its own, and those that readdir() lists before its
+/* A file is opened after a look at 1000 journals at most: its own, and those that readdir() lists before its
  * name. */
 START_TEST(more_journals_than_are_opened)
 {

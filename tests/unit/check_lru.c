@@ -474,7 +474,7 @@ static int load_while_another_waits(void *arg, void **value, size_t *cost)
 	return load(t->loader, value, cost);
 }
 
-/* Who waits for the load of another thread is woken by its end. */
+/* The end of a load wakes the threads that wait for its value. */
 START_TEST(lru_tells_the_end_of_a_load)
 {
 	struct loader l = {0};
@@ -515,8 +515,8 @@ static void *give_up_reserving(void *arg)
 	return NULL;
 }
 
-/* Who waits for room is woken when there is some: it was given back, by those who reserved it or by requests,
- * or the one who comes first wants none any more. */
+/* A thread that waits for room wakes when room is given back, by another thread or by requests, and when the
+ * thread before it in the queue gives up. */
 START_TEST(lru_tells_when_there_is_room)
 {
 	enum { UNRESERVE, PRESS, GIVE_UP, WAYS };

@@ -265,8 +265,8 @@ START_TEST(a_flush_commits_once)
 }
 END_TEST
 
-/* What was written through a handle is committed when it is closed, also if the same handle has asked in vain
- * for new text since. */
+/* Closing a handle commits what was written through it, even if a later request of the handle to write new
+ * text has failed. */
 START_TEST(a_flush_commits_what_stays)
 {
 	struct h5_handle *handle;

@@ -105,8 +105,8 @@ START_TEST(cells_in_use_make_no_room)
 }
 END_TEST
 
-/* What was announced and has been read makes room first, but for a sixteenth of the cells; if nothing else is
- * idle, all of it. */
+/* Cells that were announced and read are the first to make room. A sixteenth of all cells is spared, as long
+ * as others are idle. */
 START_TEST(cells_that_were_read_ahead_make_room_first)
 {
 	enum { SPENT = CELLS / 16 };

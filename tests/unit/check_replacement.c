@@ -607,8 +607,7 @@ START_TEST(all_tells_what_rows_are_lost)
 }
 END_TEST
 
-/* Contents that were made shorter become complete once more; those that were too long only if they begin
- * anew. */
+/* Contents that were cut can be completed. Contents that were too long must begin anew. */
 START_TEST(shorter_contents_can_be_completed)
 {
 	uint64_t addresses[KINDS];

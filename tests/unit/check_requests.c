@@ -479,7 +479,8 @@ START_TEST(mounts_of_groups)
 }
 END_TEST
 
-/* Where a link leads on a mount of a group: to a symlink, or, outside of the group, to what is there. */
+/* On a mount of a group, a link to an object in the group is shown as a symlink, and one that leads outside
+ * as the object itself. */
 START_TEST(links_on_mounts_of_groups)
 {
 	static const struct {

@@ -146,7 +146,7 @@ static void *take_turn(void *arg)
 	return NULL;
 }
 
-/* Who waits for a turn is woken: by the one that gives its memory back, and by the one whose turn is over. */
+/* A request that waits for its turn wakes when another one gives memory back, or ends its turn. */
 START_TEST(turns_are_told)
 {
 	struct h5_account account = {0};

@@ -101,7 +101,7 @@ START_TEST(many_rows_of_a_type_that_stays)
 }
 END_TEST
 
-/* The mark of UTF-8 counts as one at the begin of the text alone, not at that of a piece. */
+/* The byte order mark of UTF-8 is skipped at the start of the text, but not at the start of a later piece. */
 START_TEST(a_mark_is_at_the_begin)
 {
 	char *text = malloc(PIECE + 5), (*rows)[4] = calloc(PIECE / 2 + 1, 4);
