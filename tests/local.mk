@@ -368,7 +368,7 @@ tests_unit_check_view_parts_SOURCES = tests/unit/check_view_parts.c $(scratch)
 tests_unit_check_views_SOURCES = tests/unit/check_views.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_views_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_charge_set,--wrap=h5_file_block,--wrap=h5_interrupt_check
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
-tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_put_used,--wrap=h5_lru_add
+tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_charge_release,--wrap=h5_charge_set,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_put_used,--wrap=h5_lru_add
 tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check

@@ -21,6 +21,15 @@ void h5_buf_release(struct h5_buf *b)
 	*b = (struct h5_buf){.limit = b->limit};
 }
 
+char *h5_buf_take(struct h5_buf *b)
+{
+	char *data = b->data;
+
+	b->data = NULL;
+	h5_buf_release(b);
+	return data;
+}
+
 /* Makes room for n more bytes. */
 static bool reserve(struct h5_buf *b, size_t n)
 {

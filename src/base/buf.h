@@ -21,6 +21,9 @@ struct h5_buf {
 void h5_buf_init(struct h5_buf *b, size_t limit);
 void h5_buf_release(struct h5_buf *b); /* may run twice */
 
+/* Gives the bytes to the caller, who frees them. They are charged no more; the buffer is empty. */
+char *h5_buf_take(struct h5_buf *b);
+
 void h5_buf_add(struct h5_buf *b, const void *data, size_t n);
 void h5_buf_byte(struct h5_buf *b, char c);
 void h5_buf_text(struct h5_buf *b, const char *text);

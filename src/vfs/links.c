@@ -58,7 +58,8 @@ int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity,
 		h5_buf_release(target);
 		return rc;
 	}
-	*entity = (struct h5_entity){.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = target->data};
+	*entity = (struct h5_entity){
+		.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = h5_buf_take(target)};
 	return 0;
 }
 

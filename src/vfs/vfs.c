@@ -61,7 +61,7 @@ static int find_root(struct h5_vfs *vfs, struct h5_entity *entity)
 		h5_buf_release(&prefix);
 		return prefix.err;
 	}
-	vfs->prefix = prefix.data;
+	vfs->prefix = h5_buf_take(&prefix);
 	if (!*vfs->prefix)
 		return 0;
 	rc = h5_path_find(file, entity->address, path, strlen(path), &found_in, &entity->address);
