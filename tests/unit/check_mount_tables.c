@@ -9,12 +9,14 @@
 #include "vfs/names.h"
 #include "vfs/node_number.h"
 #include "vfs/objects.h"
+#include "vfs/paths.h"
 #include "vfs/pending.h"
 #include "vfs/private.h"
 #include "vfs/times.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 
 enum { MOST = 1 << 16 }; /* of what the tables remember */
@@ -722,6 +724,45 @@ START_TEST(late_removals_that_are_lost)
 }
 END_TEST
 
+static void check_path(uint64_t address, const char *expected)
+{
+	struct h5_buf path;
+
+	h5_buf_init(&path, PATH_MAX);
+	SUCCEEDS(h5_paths_find_mounted(scene.vfs, address, &path));
+	h5_buf_byte(&path, 0);
+	ck_assert_str_eq(path.data, expected);
+	h5_buf_release(&path);
+}
+
+/* A commit of names fails. What is shown afterwards is as it was before, and nothing is noted any more. */
+START_TEST(names_that_are_lost)
+{
+	const uint64_t data = request_address("data");
+	struct h5_node *group = request_find("group");
+	struct h5_dir *dir;
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, group, &dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	check_path(data, "/data");
+	ASK("rename", "data", "x");
+	ASK("mkdir", "group/x");
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 4);
+	check_path(data, "/x");
+	ck_assert_ptr_nonnull(scene.vfs->roles);
+	fail_commit();
+	SUCCEEDS(h5_vfs_dir_rewind(dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 3);
+	check_path(data, "/data");
+	ck_assert_uint_eq(scene.vfs->changed_count, 0);
+	ck_assert_ptr_null(scene.vfs->roles);
+	h5_vfs_closedir(dir);
+	request_forget(group);
+}
+END_TEST
+
 /* The commit that should remove a help name fails: the next one removes it. */
 START_TEST(help_names_that_come_back)
 {
@@ -826,5 +867,5 @@ UNIT_MAIN_AROUND("mount_tables", request_begin, request_end, times_go_on, times_
 		 names_that_are_told, names_without_a_note, sizes_that_grow, a_name_that_cannot_come_back,
 		 a_new_file_in_a_commit_that_fails, a_name_that_comes_back_without_memory,
 		 help_names_that_stay, an_object_that_is_going, two_new_files_at_one_address,
-		 removals_that_are_lost, late_removals_that_are_lost, help_names_that_come_back,
-		 new_files_that_are_linked, chunks_of_plain_files)
+		 names_that_are_lost, removals_that_are_lost, late_removals_that_are_lost,
+		 help_names_that_come_back, new_files_that_are_linked, chunks_of_plain_files)
