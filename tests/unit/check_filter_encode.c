@@ -357,6 +357,25 @@ START_TEST(scaleoffset_keeps_what_it_cannot_scale)
 }
 END_TEST
 
+/* Two integers of each size, 5 and one whose sign bit is 0, and the bit beside it 1: so the smallest is 5,
+ * and the other is two bits shorter than an element. */
+START_TEST(scaleoffset_knows_the_sign)
+{
+	for (uint32_t size = 1; size <= 8; size *= 2) {
+		const uint32_t values[20] = {2, 0, 2, 0, size, 1, 0, 0};
+		uint8_t data[16] = {5};
+		struct h5_filter_buf stored;
+
+		data[2 * size - 1] = 0x40;
+		ck_assert_int_eq(encode(SCALEOFFSET, values, 20, data, 2 * (size_t)size, &stored), 0);
+		ck_assert_uint_gt(stored.size, 5);
+		ck_assert_uint_eq(stored.data[0], 8 * size - 2);
+		ck_assert_uint_eq(stored.data[5], 5);
+		h5_filter_buf_release(&stored);
+	}
+}
+END_TEST
+
 /* What cannot be encoded: the error, and that nothing is lost. */
 START_TEST(wrong_parameters_are_refused)
 {
@@ -894,6 +913,7 @@ END_TEST
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
 	  samples_are_decoded_without_memory, deflate_has_levels, fpzip_is_as_its_library_makes_it,
 	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
-	  wrong_parameters_are_refused, images_have_limits, noise_in_images_comes_back, jpeg_has_qualities,
-	  missing_parameters_are_the_usual_ones, too_few_parameters_are_refused,
-	  very_large_chunks_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
+	  scaleoffset_knows_the_sign, wrong_parameters_are_refused, images_have_limits,
+	  noise_in_images_comes_back, jpeg_has_qualities, missing_parameters_are_the_usual_ones,
+	  too_few_parameters_are_refused, very_large_chunks_are_refused, damaged_parameters_do_no_harm,
+	  libhdf5_reads_what_was_encoded)

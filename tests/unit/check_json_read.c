@@ -88,6 +88,12 @@ START_TEST(numbers_keep_their_digits)
 		ck_assert_str_eq(h5_json_number_text(document.root, room), texts[i][1]);
 		h5_json_document_release(&document);
 	}
+	/* What fits in 64 bits whatever its digits are is an integer of json-c. */
+	for (size_t n = 18; n <= 19; n++) {
+		ck_assert_int_eq(h5_json_read("9999999999999999999", n, &document), 0);
+		ck_assert_int_eq(json_object_is_type(document.root, json_type_int), n == 18);
+		h5_json_document_release(&document);
+	}
 	ck_assert_int_eq(h5_json_read("\"5\"", 3, &document), 0);
 	ck_assert_ptr_null(h5_json_number_text(document.root, room));
 	h5_json_document_release(&document);
