@@ -247,8 +247,8 @@ tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_system_SOURCES = tests/unit/check_system.c src/fuse/landlock.c src/fuse/landlock.h \
 	src/fuse/mountinfo.c src/fuse/mountinfo.h src/fuse/sandbox.c src/fuse/sandbox.h src/fuse/seccomp.c src/fuse/seccomp.h
 tests_unit_check_system_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=fopen,--wrap=fopen64,--wrap=h5_log,--wrap=prctl,--wrap=seccomp_init,--wrap=seccomp_release,--wrap=seccomp_attr_set,--wrap=seccomp_rule_add,--wrap=seccomp_rule_add_array,--wrap=seccomp_load,--wrap=seccomp_api_get
-tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/log.h $(scratch)
-tests_unit_check_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstat64
+tests_unit_check_log_SOURCES = tests/unit/check_log.c src/fuse/log.c src/fuse/log.h $(strict_lock) $(scratch)
+tests_unit_check_log_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags),--wrap=fstat64
 tests_unit_check_await_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=pthread_cond_signal,--wrap=pthread_cond_timedwait,--wrap=pthread_cond_wait
 tests_unit_check_background_SOURCES = tests/unit/check_background.c src/fuse/background.c src/fuse/background.h src/fuse/signals.c src/fuse/signals.h
 tests_unit_check_background_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_log,--wrap=fork,--wrap=read,--wrap=waitpid,--wrap=_exit
@@ -283,7 +283,7 @@ tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c t
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags)
 tree_scene = tests/lib/tree_scene.c tests/lib/tree_scene.h tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
 tests_unit_check_tree_entries_SOURCES = tests/unit/check_tree_entries.c $(tree_scene)
-tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags)
+tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=readdir64
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene)
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=h5_vfs_refresh,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
@@ -350,7 +350,7 @@ tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 # Locks that are used wrongly.
 strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
-strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
+strict_lock_flags = -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_intake_SOURCES = tests/unit/check_intake.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_remote_SOURCES = tests/unit/check_remote.c tests/lib/edge.h $(fault_alloc)

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The read-write lock that the thread holds: the engine takes one at a time. */
-static _Thread_local const pthread_rwlock_t *held;
-
 static void require(int rc, const char *call)
 {
 	if (!rc)
@@ -16,34 +13,59 @@ static void require(int rc, const char *call)
 	abort();
 }
 
-/* ---- mutexes, which know by which thread they are held ---- */
+/* ---- mutexes ---- */
 
-int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attributes)
+enum { MUTEXES = 8 }; /* that a thread holds at a time */
+
+static _Thread_local const pthread_mutex_t *mutexes[MUTEXES];
+
+/* Where `lock` is among those that the thread holds; NULL: where one more has its place. */
+static const pthread_mutex_t **place_of(const pthread_mutex_t *lock)
 {
-	pthread_mutexattr_t strict;
+	for (unsigned i = 0; i < MUTEXES; i++)
+		if (mutexes[i] == lock)
+			return &mutexes[i];
+	return NULL;
+}
 
-	if (attributes)
-		return __real_pthread_mutex_init(lock, attributes);
-	require(pthread_mutexattr_init(&strict), "pthread_mutexattr_init");
-	require(pthread_mutexattr_settype(&strict, PTHREAD_MUTEX_ERRORCHECK), "pthread_mutexattr_settype");
-	require(__real_pthread_mutex_init(lock, &strict), "pthread_mutex_init");
-	return pthread_mutexattr_destroy(&strict);
+static void hold(const pthread_mutex_t *lock)
+{
+	const pthread_mutex_t **place = place_of(NULL);
+
+	require(place ? 0 : EAGAIN, "one mutex more");
+	*place = lock;
 }
 
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
 {
+	require(place_of(lock) ? EDEADLK : 0, "pthread_mutex_lock");
 	require(__real_pthread_mutex_lock(lock), "pthread_mutex_lock");
+	hold(lock);
 	return 0;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
+{
+	int rc = __real_pthread_mutex_trylock(lock);
+
+	if (!rc)
+		hold(lock);
+	return rc;
 }
 
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 {
+	const pthread_mutex_t **place = place_of(lock);
+
+	require(place ? 0 : EPERM, "pthread_mutex_unlock");
+	*place = NULL;
 	require(__real_pthread_mutex_unlock(lock), "pthread_mutex_unlock");
 	return 0;
 }
 
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
 {
+	require(place_of(lock) ? 0 : EPERM, "pthread_cond_wait");
 	require(__real_pthread_cond_wait(condition, lock), "pthread_cond_wait");
 	return 0;
 }
@@ -51,13 +73,18 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
 				  const struct timespec *until)
 {
-	int rc = __real_pthread_cond_timedwait(condition, lock, until);
+	int rc;
 
+	require(place_of(lock) ? 0 : EPERM, "pthread_cond_timedwait");
+	rc = __real_pthread_cond_timedwait(condition, lock, until);
 	require(rc == ETIMEDOUT ? 0 : rc, "pthread_cond_timedwait");
 	return rc;
 }
 
-/* ---- read-write locks, which do not ---- */
+/* ---- read-write locks ---- */
+
+/* The one that the thread holds: the engine takes one at a time. */
+static _Thread_local const pthread_rwlock_t *held;
 
 static int take(int rc, const pthread_rwlock_t *lock)
 {

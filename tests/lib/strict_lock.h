@@ -7,22 +7,22 @@
 #include <pthread.h>
 
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
 int __real_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
 				  const struct timespec *until);
-int __real_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attributes);
 int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
 int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
 int __real_pthread_rwlock_tryrdlock(pthread_rwlock_t *lock);
 int __real_pthread_rwlock_trywrlock(pthread_rwlock_t *lock);
 int __real_pthread_rwlock_unlock(pthread_rwlock_t *lock);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
 				  const struct timespec *until);
-int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attributes);
 int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
 int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
 int __wrap_pthread_rwlock_tryrdlock(pthread_rwlock_t *lock);

@@ -45,9 +45,11 @@ static void check_every_read(struct h5_overlay *overlay, const char *expected, s
 	for (size_t at = 0; at < 40; at++)
 		for (size_t n = 1; n < 40; n++) {
 			size_t there = at >= size ? 0 : n < size - at ? n : size - at, got;
-			char buf[48] = "", three[48] = "";
+			char buf[48], three[48];
 			struct iovec pieces[3] = {{three, n / 3}, {three + n / 3, 1}, {three, 0}};
 
+			memset(buf, '?', sizeof buf);
+			memset(three, '?', sizeof three);
 			ck_assert_int_eq(h5_io_read_some(&overlay->io, at, buf, n, &got), 0);
 			ck_assert_uint_eq(got, there);
 			ck_assert_mem_eq(buf, expected + at, there);

@@ -4,10 +4,26 @@
 #include "tree/object.h"
 #include "tree_scene.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static unsigned readdir_fails_after = UINT_MAX; /* calls */
+
+struct dirent *__real_readdir64(DIR *stream);
+struct dirent *__wrap_readdir64(DIR *stream);
+
+struct dirent *__wrap_readdir64(DIR *stream)
+{
+	if (readdir_fails_after == UINT_MAX || readdir_fails_after--)
+		return __real_readdir64(stream);
+	errno = EIO;
+	return NULL;
+}
 
 /* ---- numbers ---- */
 
@@ -295,6 +311,26 @@ START_TEST(long_folders)
 }
 END_TEST
 
+/* A folder whose disk fails behind its first names: the listing fails, too, and shows no part as the whole.
+ */
+START_TEST(a_folder_that_cannot_be_read)
+{
+	struct h5_tree_node *f = folder_find(h5_tree_root(folder.tree), "f");
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_dir *dir;
+	size_t got;
+
+	SUCCEEDS(h5_tree_opendir(folder.tree, f, &dir));
+	readdir_fails_after = 2;
+	ck_assert_int_eq(h5_tree_readdir(dir, 0, names, &got), -EIO);
+	readdir_fails_after = UINT_MAX;
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, 1);
+	h5_tree_closedir(dir);
+	folder_forget(f);
+}
+END_TEST
+
 /* Only the root tells of the mount. */
 START_TEST(what_the_root_tells)
 {
@@ -329,9 +365,13 @@ END_TEST
 
 int main(void)
 {
-	const struct unit_test tests[] = {{numbers_of_files, 1},      {links_that_lead_out, 1},
-					  {plain_files, 1},	      {attributes_of_entries, 1},
-					  {attributes_of_objects, 1}, {long_folders, 1},
+	const struct unit_test tests[] = {{numbers_of_files, 1},
+					  {links_that_lead_out, 1},
+					  {plain_files, 1},
+					  {attributes_of_entries, 1},
+					  {attributes_of_objects, 1},
+					  {long_folders, 1},
+					  {a_folder_that_cannot_be_read, 1},
 					  {what_the_root_tells, 1}};
 
 	return unit_run("tree_entries", folder_begin, folder_end, tests, sizeof tests / sizeof *tests);
