@@ -10,6 +10,8 @@
 
 struct folder folder;
 
+static unsigned descriptors; /* before the tree was opened */
+
 static int opened(void *arg, const char *path, const struct h5_file_set *set, const struct h5_opened *what,
 		  struct h5_vfs *vfs, void **own)
 {
@@ -57,12 +59,14 @@ void folder_begin(void)
 		.vfs = {.url = "file:///folder", .file_fd = -1, .max_work = 7},
 		.opened = opened,
 		.closing = closing};
+	descriptors = unit_descriptors();
 	open_tree();
 }
 
 void folder_end(void)
 {
 	h5_tree_close(folder.tree);
+	ck_assert_uint_eq(unit_descriptors(), descriptors);
 	scratch_run("rm -r '%s'", folder.path);
 }
 
@@ -80,6 +84,7 @@ struct h5_tree_node *folder_find(struct h5_tree_node *parent, const char *name)
 
 	if (h5_tree_kind(parent) == H5_TREE_FOLDER) {
 		SUCCEEDS(h5_tree_lookup(folder.tree, parent, name, &entry));
+		ck_assert_uint_eq(entry.generation, entry.node->generation);
 		return entry.node;
 	}
 	SUCCEEDS(h5_tree_enter(folder.tree, parent, &in));

@@ -109,6 +109,7 @@ static int closing(void *arg, const char *path, struct h5_vfs *vfs, void *own)
 struct folder {
 	char path[160];
 	struct h5_tree *tree;
+	unsigned descriptors; /* before the tree was opened */
 };
 
 static void open_folder(struct folder *folder)
@@ -128,12 +129,14 @@ static void begin(struct folder *folder)
 {
 	snprintf(folder->path, sizeof folder->path, "%s/folder", scratch_folder());
 	scratch_run("rm -rf '%s'; mkdir -p '%s/f'; touch '%s/f/x'", folder->path, folder->path, folder->path);
+	folder->descriptors = unit_descriptors();
 	open_folder(folder);
 }
 
 static void end(struct folder *folder)
 {
 	h5_tree_close(folder->tree);
+	ck_assert_uint_eq(unit_descriptors(), folder->descriptors);
 	scratch_run("rm -r '%s'", folder->path);
 }
 
@@ -457,6 +460,7 @@ static bool fail_call(struct folder *folder, unsigned question, unsigned fault, 
 
 	h5_buf_init(&out, 1 << 16);
 	h5_tree_close(folder->tree);
+	ck_assert_uint_eq(unit_descriptors(), folder->descriptors);
 	open_folder(folder);
 	fault_alloc_count(true);
 	faults[fault].arm(n);
