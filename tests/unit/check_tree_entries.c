@@ -1,4 +1,6 @@
 /* Entries of a folder: their numbers and attributes, links, files of other kinds, and what the root tells. */
+#include "base/checked.h"
+#include "base/wait.h"
 #include "fault_call.h"
 #include "scratch.h"
 #include "tree/object.h"
@@ -10,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static unsigned readdir_fails_after = UINT_MAX; /* calls */
@@ -23,6 +26,60 @@ struct dirent *__wrap_readdir64(DIR *stream)
 		return __real_readdir64(stream);
 	errno = EIO;
 	return NULL;
+}
+
+static bool fdopendir_fails;
+
+DIR *__real_fdopendir(int fd);
+DIR *__wrap_fdopendir(int fd);
+
+DIR *__wrap_fdopendir(int fd)
+{
+	if (!fdopendir_fails)
+		return __real_fdopendir(fd);
+	errno = ENOMEM;
+	return NULL;
+}
+
+static ssize_t target_is = -1; /* bytes, up to what there is room for; -1: the link's own */
+
+ssize_t __real_readlinkat(int fd, const char *path, char *target, size_t n);
+ssize_t __wrap_readlinkat(int fd, const char *path, char *target, size_t n);
+
+ssize_t __wrap_readlinkat(int fd, const char *path, char *target, size_t n)
+{
+	if (target_is < 0)
+		return __real_readlinkat(fd, path, target, n);
+	n = (size_t)target_is < n ? (size_t)target_is : n;
+	memset(target, 'x', n);
+	errno = EIO;
+	return (ssize_t)n;
+}
+
+/* What these return of a directory in a file; 0: what they find. */
+static int go_fails, read_fails;
+
+int __real_h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first);
+int __wrap_h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first);
+
+int __wrap_h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first)
+{
+	int rc = __real_h5_vfs_dir_go(dir, position, first);
+
+	return go_fails ? go_fails : rc;
+}
+
+int __real_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got);
+int __wrap_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got);
+
+int __wrap_h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus,
+			   struct h5_vfs_entry *entries, size_t *got)
+{
+	int rc = __real_h5_vfs_dir_read(dir, first, count, plus, entries, got);
+
+	return read_fails ? read_fails : rc;
 }
 
 /* ---- numbers ---- */
@@ -99,12 +156,58 @@ START_TEST(links_that_lead_out)
 			rc = h5_tree_readlink(folder.tree, way[n], &target);
 			ck_assert_msg(rc == (cases[i].out && external != H5_EXTERNAL_ANY ? -EACCES : 0),
 				      "%s: %s: %d", cases[i].place, cases[i].target, rc);
-			ck_assert(rc || !strcmp(target.data, cases[i].target));
+			ck_assert(rc || (target.size == strlen(cases[i].target) + 1 &&
+					 !strcmp(target.data, cases[i].target)));
 			h5_buf_release(&target);
 			while (n)
 				folder_forget(way[n--]);
 		}
 	}
+}
+END_TEST
+
+/* A target may be longer than any path, or nothing. One that the buffer has no room for is too long. */
+START_TEST(links_of_any_length)
+{
+	static const ssize_t sizes[] = {0, 1, PATH_MAX - 1, PATH_MAX, PATH_MAX + 1};
+	struct h5_tree_node *link;
+
+	scratch_run("ln -s x '%s/link'", folder.path);
+	link = folder_find(h5_tree_root(folder.tree), "link");
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		const size_t n = (size_t)h5_min((uint64_t)sizes[i], PATH_MAX);
+		struct h5_buf target;
+
+		h5_buf_init(&target, 2 * PATH_MAX);
+		target_is = sizes[i];
+		SUCCEEDS(h5_tree_readlink(folder.tree, link, &target));
+		target_is = -1;
+		ck_assert_uint_eq(target.size, n + 1);
+		ck_assert_uint_eq(strlen(target.data), n);
+		h5_buf_release(&target);
+	}
+	folder_forget(link);
+}
+END_TEST
+
+START_TEST(links_in_files)
+{
+	struct h5_tree_node *a = folder_find(h5_tree_root(folder.tree), "a.h5"),
+			    *link = folder_find(a, "soft"), *group = folder_find(a, "group");
+	struct h5_buf target;
+
+	h5_buf_init(&target, 100);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, group, &target), -EINVAL);
+	ck_assert_uint_eq(target.size, 0);
+	SUCCEEDS(h5_tree_readlink(folder.tree, link, &target));
+	ck_assert_uint_eq(target.size, strlen(target.data) + 1);
+	h5_buf_release(&target);
+	h5_buf_init(&target, 1);
+	ck_assert_int_eq(h5_tree_readlink(folder.tree, link, &target), -E2BIG);
+	h5_buf_release(&target);
+	folder_forget(group);
+	folder_forget(link);
+	folder_forget(a);
 }
 END_TEST
 
@@ -197,6 +300,7 @@ static void check_attributes(const char *name, mode_t mode, mode_t expected, boo
 	else
 		ck_assert_int_eq(again.st_size, st.st_size);
 	ck_assert_int_eq(again.st_mtim.tv_nsec, st.st_mtim.tv_nsec);
+	ck_assert_int_eq(again.st_blksize, 1 << 17);
 	folder_forget(entry.node);
 }
 
@@ -206,6 +310,8 @@ START_TEST(attributes_of_entries)
 	folder.options.vfs.uid = 12;
 	folder.options.vfs.gid = 34;
 	folder_make_file("x", "x", 0, 1);
+	/* The directory is one all the same. */
+	scratch_run("ln '%s/a.h5' '%s/f/same.h5'", folder.path, folder.path);
 	for (unsigned keeps = 0; keeps < 2; keeps++) {
 		folder.options.keeps_uid = folder.options.keeps_gid = keeps;
 		folder.options.vfs.writable = false;
@@ -311,6 +417,172 @@ START_TEST(long_folders)
 }
 END_TEST
 
+/* What has a name of an HDF5 file and is no file is not opened to look. */
+START_TEST(names_of_all_kinds)
+{
+	static const struct {
+		const char *name;
+		enum h5_tree_kind kind;
+		mode_t type, listed;
+	} cases[] = {
+		{"a.h5", H5_TREE_FILE, S_IFDIR, 0},	      {"text.h5", H5_TREE_PLAIN, S_IFREG, 0},
+		{"text", H5_TREE_PLAIN, S_IFREG, S_IFREG},    {"folder.h5", H5_TREE_FOLDER, S_IFDIR, S_IFDIR},
+		{"fifo.h5", H5_TREE_PLAIN, S_IFIFO, S_IFIFO}, {"link.h5", H5_TREE_PLAIN, S_IFLNK, S_IFLNK}};
+	enum { CASES = sizeof cases / sizeof *cases };
+	struct h5_tree_node *root;
+	struct h5_tree_name names[H5_TREE_NAMES] = {0};
+	struct h5_tree_dir *dir;
+	unsigned found = 0;
+	size_t got;
+
+	scratch_run("cd '%s'; rm -r f b.h5 c.h5; mkdir folder.h5; mkfifo fifo.h5; ln -s a.h5 link.h5; "
+		    "echo some text >text; cp text text.h5",
+		    folder.path);
+	folder_reopen();
+	root = h5_tree_root(folder.tree);
+	SUCCEEDS(h5_tree_opendir(folder.tree, root, &dir));
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, CASES);
+	ck_assert_ptr_null(names[got].name);
+	for (unsigned i = 0; i < CASES; i++) {
+		struct h5_tree_entry entry;
+
+		SUCCEEDS(h5_tree_lookup(folder.tree, root, cases[i].name, &entry));
+		ck_assert_msg(h5_tree_kind(entry.node) == cases[i].kind, "%s", cases[i].name);
+		ck_assert_uint_eq(entry.st.st_mode & S_IFMT, cases[i].type);
+		for (size_t j = 0; j < got; j++)
+			if (!strcmp(names[j].name, cases[i].name)) {
+				ck_assert_msg(names[j].type == cases[i].listed, "%s", cases[i].name);
+				ck_assert_uint_eq(names[j].ino, entry.st.st_ino);
+				found++;
+			}
+		folder_forget(entry.node);
+	}
+	ck_assert_uint_eq(found, CASES);
+	h5_tree_closedir(dir);
+}
+END_TEST
+
+/* One that cannot be looked at for now does not become an HDF5 file, which would show its text no more. */
+START_TEST(files_without_a_descriptor)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree);
+	struct h5_tree_entry entry;
+	unsigned failed = 0;
+	bool fired = true;
+
+	folder_make_file("text.h5", "some text", 0, 9);
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_call_arm(CALL_OPENS_NONE, n, false);
+		rc = h5_tree_lookup(folder.tree, root, "text.h5", &entry);
+		fired = fault_call_disarm();
+		ck_assert_int_eq(rc, fired ? -EMFILE : 0);
+		failed += fired;
+	}
+	ck_assert_uint_ge(failed, 4);
+	ck_assert_int_eq(h5_tree_kind(entry.node), H5_TREE_PLAIN);
+	folder_forget(entry.node);
+}
+END_TEST
+
+static void note_wait(void)
+{
+}
+
+/* Without memory for the stream; and it tells that the disk may have to be waited for. */
+START_TEST(a_listing_reads_the_folder)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree);
+	struct h5_tree_name names[H5_TREE_NAMES];
+	struct h5_tree_dir *dir;
+	unsigned before;
+	size_t got = 1;
+
+	SUCCEEDS(h5_tree_opendir(folder.tree, root, &dir));
+	before = unit_descriptors();
+	fdopendir_fails = true;
+	ck_assert_int_eq(h5_tree_readdir(dir, 0, names, &got), -ENOMEM);
+	fdopendir_fails = false;
+	ck_assert_uint_eq(unit_descriptors(), before);
+	h5_wait_set(note_wait);
+	SUCCEEDS(h5_tree_readdir(dir, 4, names, &got));
+	ck_assert_uint_eq(got, 0);
+	ck_assert(h5_wait_is_noticed());
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, FILES + 1);
+	ck_assert(!h5_wait_is_noticed());
+	ck_assert_uint_eq(unit_descriptors(), before);
+	h5_tree_closedir(dir);
+}
+END_TEST
+
+START_TEST(directories_in_files)
+{
+	struct h5_tree_node *a = folder_find(h5_tree_root(folder.tree), "a.h5");
+	struct h5_tree_name names[H5_TREE_NAMES] = {0};
+	struct h5_tree_dir *dir;
+	struct stat st;
+	size_t got, all;
+
+	SUCCEEDS(h5_tree_opendir(folder.tree, a, &dir));
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &all));
+	ck_assert_uint_gt(all, 2);
+	ck_assert_ptr_null(names[all].name);
+	for (size_t i = 0; i < all; i++) {
+		struct h5_tree_inside in;
+		struct h5_tree_node *node = folder_find(a, names[i].name);
+
+		SUCCEEDS(h5_tree_enter(folder.tree, node, &in));
+		SUCCEEDS(h5_vfs_getattr(in.vfs, in.node, &st));
+		ck_assert_uint_eq(names[i].type, st.st_mode & S_IFMT);
+		ck_assert_uint_eq(names[i].ino, h5_tree_ino_inside(a->file, st.st_ino));
+		h5_tree_leave(folder.tree, &in);
+		folder_forget(node);
+	}
+	SUCCEEDS(h5_tree_readdir(dir, names[1].next, names, &got));
+	ck_assert_uint_eq(got, all - 2);
+	go_fails = -ENOMEM;
+	ck_assert_int_eq(h5_tree_readdir(dir, 0, names, &got), -ENOMEM);
+	go_fails = 0;
+	read_fails = -EIO;
+	ck_assert_int_eq(h5_tree_readdir(dir, 0, names, &got), -EIO);
+	read_fails = 0;
+	SUCCEEDS(h5_tree_readdir(dir, 0, names, &got));
+	ck_assert_uint_eq(got, all);
+	h5_tree_closedir(dir);
+	ck_assert_uint_eq(a->file->uses, 0);
+	folder_forget(a);
+}
+END_TEST
+
+/* The mount ends before the kernel has closed what programs had open. */
+START_TEST(what_is_open_in_the_end)
+{
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *a = folder_find(root, "a.h5"),
+			    *data = folder_find(a, "again"), *x;
+	struct h5_tree_handle *handles[2];
+	struct h5_tree_dir *dirs[3];
+
+	folder_make_file("x", "x", 0, 1);
+	x = folder_find(root, "x");
+	SUCCEEDS(h5_tree_opendir(folder.tree, root, &dirs[0]));
+	SUCCEEDS(h5_tree_opendir(folder.tree, a, &dirs[1]));
+	SUCCEEDS(h5_tree_opendir(folder.tree, a, &dirs[2]));
+	SUCCEEDS(h5_tree_open_file(folder.tree, data, O_RDONLY, &handles[0]));
+	SUCCEEDS(h5_tree_open_file(folder.tree, x, O_RDONLY, &handles[1]));
+	ck_assert_int_eq(h5_tree_finish(folder.tree), 0);
+	ck_assert_str_eq(folder.closed, "a");
+	ck_assert_ptr_null(folder.tree->dirs);
+	ck_assert_ptr_null(folder.tree->handles);
+	ck_assert_uint_eq(a->file->uses, 0);
+	folder_forget(x);
+	folder_forget(data);
+	folder_forget(a);
+}
+END_TEST
+
 /* A folder whose disk fails behind its first names: the listing fails, too, and shows no part as the whole.
  */
 START_TEST(a_folder_that_cannot_be_read)
@@ -335,6 +607,7 @@ END_TEST
 START_TEST(what_the_root_tells)
 {
 	struct h5_tree_node *root = h5_tree_root(folder.tree), *f = folder_find(root, "f"), *files[FILES];
+	struct statvfs fs, expected;
 	struct h5_buf out;
 	char pid[16];
 
@@ -356,8 +629,18 @@ START_TEST(what_the_root_tells)
 	h5_buf_byte(&out, 0);
 	ck_assert_ptr_nonnull(strstr(out.data, "\"open_files\":2,"));
 	ck_assert_ptr_nonnull(strstr(out.data, "\"opened\":3,"));
-	ck_assert_ptr_nonnull(strstr(out.data, "\"nodes\":5"));
+	ck_assert_ptr_nonnull(strstr(out.data, "\"nodes\":5}"));
 	h5_buf_release(&out);
+	h5_buf_init(&out, 10);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, root, "h5fs.stats", &out), -E2BIG);
+	h5_buf_release(&out);
+	h5_buf_init(&out, 0);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, root, "h5fs.pid", &out), -E2BIG);
+	h5_buf_release(&out);
+	ck_assert_int_eq(h5_tree_statfs(folder.tree, &fs), 0);
+	ck_assert_int_eq(statvfs(folder.path, &expected), 0);
+	ck_assert_uint_eq(fs.f_bsize, expected.f_bsize);
+	ck_assert_uint_eq(fs.f_blocks, expected.f_blocks);
 	folder_forget_files(files);
 	folder_forget(f);
 }
@@ -367,10 +650,17 @@ int main(void)
 {
 	const struct unit_test tests[] = {{numbers_of_files, 1},
 					  {links_that_lead_out, 1},
+					  {links_of_any_length, 1},
+					  {links_in_files, 1},
 					  {plain_files, 1},
 					  {attributes_of_entries, 1},
 					  {attributes_of_objects, 1},
 					  {long_folders, 1},
+					  {names_of_all_kinds, 1},
+					  {files_without_a_descriptor, 1},
+					  {a_listing_reads_the_folder, 1},
+					  {directories_in_files, 1},
+					  {what_is_open_in_the_end, 1},
 					  {a_folder_that_cannot_be_read, 1},
 					  {what_the_root_tells, 1}};
 

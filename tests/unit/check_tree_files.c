@@ -142,6 +142,9 @@ START_TEST(as_many_files_as_may_be_open)
 	folder_find_files(nodes);
 	ck_assert_uint_eq(h5_tree_work_limit(folder.tree, nodes[0]), 7000);
 	SUCCEEDS(folder_use(nodes[0]));
+	nodes[0]->file->vfs->options.max_work = 70;
+	ck_assert_uint_ge(h5_tree_work_limit(folder.tree, nodes[0]), 70000);
+	ck_assert_uint_eq(nodes[0]->file->uses, 0);
 	ck_assert_uint_eq(shares, 1);
 	SUCCEEDS(folder_use(nodes[1]));
 	ck_assert_uint_eq(shares, 2);
@@ -616,6 +619,8 @@ START_TEST(nodes_of_what_is_gone)
 {
 	static const char *const names[] = {"group", "again", "soft"};
 	struct h5_tree_node *nodes[FILES], *inside[3], *below, *unused;
+	struct h5_tree_handle *handle;
+	struct h5_tree_dir *dir;
 	char from[512], path[200];
 
 	folder_find_files(nodes);
@@ -634,7 +639,10 @@ START_TEST(nodes_of_what_is_gone)
 	ck_assert_int_eq(folder_use(inside[1]), -ESTALE); /* there is no such name */
 	ck_assert_int_eq(folder_use(inside[2]), -ESTALE);
 	ck_assert_int_eq(folder_use(below), -ESTALE);
+	ck_assert_int_eq(h5_tree_opendir(folder.tree, inside[1], &dir), -ESTALE);
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, inside[1], O_RDONLY, &handle), -ESTALE);
 	ck_assert_uint_eq(nodes[0]->file->uses, 0);
+	ck_assert_uint_eq(nodes[0]->file->held, 0);
 	folder_forget(below);
 	for (unsigned i = 0; i < 3; i++)
 		folder_forget(inside[i]);
