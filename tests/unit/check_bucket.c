@@ -1,6 +1,7 @@
 /* The tree of an object store's prefix: while memory is short, where the test is the fetcher, and the store;
  * and how often the store is asked, where the test is the link. */
 #include "base/buf.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "fault_alloc.h"
@@ -15,12 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
-/* The objects, by what their keys have behind the prefix. Each has its key as its bytes. */
-static const char *const keys[] = {"a", "d/b", "d/e/f"};
-enum { KEYS = sizeof keys / sizeof *keys, PAGE = 4096 };
+/* The objects, by what their keys have behind the prefix. Each has its key as its bytes, but for s/N.h5,
+ * which has zeros: the signature of an HDF5 file is behind N of them. */
+static const char *const keys[] = {"a",	       "d/b",	       "d/e/f",	       "s/0.h5",
+				   "s/512.h5", "s/1048576.h5", "s/2097152.h5", "text.h5/one.h5"};
+enum { KEYS = sizeof keys / sizeof *keys, PAGE = 4096, SIGNATURE = 8, MOST = 32 };
 
 #define TAG "\"1\""
 
@@ -28,8 +33,15 @@ struct store {
 	struct h5_remote *link;
 	struct h5_remote_end end;
 	struct h5_tree *tree;
+	uint64_t offset; /* option of the tree */
 	pthread_t server;
+	char names[MOST][H5_REMOTE_NAME]; /* of files that were opened, by their numbers */
 };
+
+static size_t size_of(const char *key)
+{
+	return *key == 's' ? (size_t)atol(key + 2) + SIGNATURE : strlen(key);
+}
 
 /* A page of what begins with the text, up to the next slash. A folder may stand there several times. */
 static size_t list_keys(const char *begin, char page[PAGE])
@@ -51,32 +63,54 @@ static size_t list_keys(const char *begin, char page[PAGE])
 			at += (size_t)sprintf(page + at,
 					      "<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>" TAG
 					      "</ETag></Contents>",
-					      keys[i], strlen(keys[i]));
+					      keys[i], size_of(keys[i]));
 	}
 	return at + (size_t)sprintf(page + at, "</ListBucketResult>");
+}
+
+/* Fills the cells of a request with an object's bytes. */
+static void fill_cells(const struct store *s, const struct h5_remote_message *message, const char *key)
+{
+	for (uint32_t i = 0; i < message->request.cells; i++) {
+		uint64_t begin = message->request.offset + (uint64_t)i * H5_REMOTE_CELL;
+		char *cell = (char *)s->end.memory + (size_t)message->cells[i] * H5_REMOTE_CELL;
+
+		memset(cell, 0, H5_REMOTE_CELL);
+		if (*key != 's')
+			memcpy(cell, key, strlen(key));
+		else if (size_of(key) - SIGNATURE - begin < H5_REMOTE_CELL)
+			memcpy(cell + (size_of(key) - SIGNATURE - begin), "\x89HDF\r\n\x1a\n", SIGNATURE);
+	}
 }
 
 /* Answers until the link ends. */
 static void *serve(void *arg)
 {
-	const struct store *s = arg;
+	struct store *s = arg;
 	struct h5_remote_message message;
 
 	while (recv(s->end.fd, &message, sizeof message, 0) > 0) {
 		const struct h5_remote_request *request = &message.request;
 		struct h5_remote_reply reply = {.id = request->id, .requests = 1};
-		char name[H5_REMOTE_NAME], *data;
+		char name[H5_REMOTE_NAME], *file;
 
 		if (request->what == H5_REMOTE_CLOSE)
 			continue;
+		file = s->names[request->file];
 		snprintf(name, sizeof name, "%.*s", (int)request->name,
 			 (const char *)&message.cells[request->cells]);
-		data = (char *)s->end.memory + (size_t)message.cells[0] * H5_REMOTE_CELL;
-		if (request->what == H5_REMOTE_LIST)
-			reply.size = list_keys(name, data);
-		else
-			reply.size = (uint64_t)sprintf(data, "%s", name);
-		reply.got = reply.received = reply.size;
+		if (request->what == H5_REMOTE_LIST) {
+			reply.size = list_keys(name, (char *)s->end.memory +
+							     (size_t)message.cells[0] * H5_REMOTE_CELL);
+			reply.got = reply.size;
+		} else {
+			if (request->what == H5_REMOTE_OPEN)
+				memcpy(file, name, sizeof name);
+			fill_cells(s, &message, file);
+			reply.size = size_of(file);
+			reply.got = h5_min(request->n, reply.size - request->offset);
+		}
+		reply.received = reply.got;
 		reply.version = h5_listing_version(TAG);
 		send(s->end.fd, &reply, sizeof reply, MSG_NOSIGNAL);
 	}
@@ -89,6 +123,7 @@ static int open_store(struct store *s)
 		.match = H5_TREE_MATCH, .open_files = 2, .vfs = {.url = "s3://bucket/run/", .file_fd = -1}};
 
 	options.set.remote = s->link;
+	options.set.offset = s->offset;
 	return h5_tree_open(NULL, &options, &s->tree);
 }
 
@@ -155,8 +190,10 @@ static const struct {
 	int (*ask)(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out);
 	const char *answer;
 } questions[] = {
-	{"", list, "a d "},	{"d", list, "b e "},	   {"d/e", list, "f "},	 {"a", tell, "100444 1"},
-	{"d", tell, "40555 0"}, {"d/b", tell, "100444 3"}, {"a", read_all, "a"}, {"d/e/f", read_all, "d/e/f"},
+	{"", list, "a d s text.h5 "}, {"d", list, "b e "},	    {"d/e", list, "f "},
+	{"a", tell, "100444 1"},      {"d", tell, "40555 0"},	    {"d/b", tell, "100444 3"},
+	{"a", read_all, "a"},	      {"d/e/f", read_all, "d/e/f"}, {"text.h5/one.h5", tell, "100444 14"},
+	{"s/0.h5", tell, "40555 0"},
 };
 enum { QUESTIONS = sizeof questions / sizeof *questions };
 
@@ -217,6 +254,37 @@ START_TEST(every_allocation_can_fail)
 		fault_alloc_count(false);
 		fired = fault_alloc_disarm();
 		check_answer(&s, question, false);
+		end(&s);
+	}
+}
+END_TEST
+
+/* A signature behind more than a mebibyte is not looked for, unless an option says where it is. */
+START_TEST(signatures_of_objects)
+{
+	static const struct {
+		const char *name;
+		uint64_t offset; /* the option */
+		enum h5_tree_kind kind;
+	} cases[] = {{"512.h5", 0, H5_TREE_FILE},
+		     {"1048576.h5", 0, H5_TREE_FILE},
+		     {"2097152.h5", 0, H5_TREE_PLAIN},
+		     {"2097152.h5", 2097152, H5_TREE_FILE},
+		     {"1048576.h5", 2097152, H5_TREE_PLAIN},
+		     {"1048576.h5", 1048576, H5_TREE_FILE}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_tree_entry folder, entry;
+		struct store s;
+
+		begin(&s);
+		s.offset = cases[i].offset;
+		ck_assert_int_eq(open_store(&s), 0);
+		ck_assert_int_eq(h5_tree_lookup(s.tree, h5_tree_root(s.tree), "s", &folder), 0);
+		ck_assert_int_eq(h5_tree_lookup(s.tree, folder.node, cases[i].name, &entry), 0);
+		ck_assert_msg(h5_tree_kind(entry.node) == cases[i].kind, "%zu", i);
+		h5_tree_forget(s.tree, entry.node, 1);
+		h5_tree_forget(s.tree, folder.node, 1);
 		end(&s);
 	}
 }
@@ -593,8 +661,9 @@ static struct h5_tree *open_tree(void)
 {
 	static char url[] = "s3://bucket/run/";
 	static struct h5_remote link = {.url = url};
-	struct h5_tree_options options = {
-		.match = H5_TREE_MATCH, .open_files = 2, .vfs = {.url = url, .file_fd = -1}};
+	struct h5_tree_options options = {.match = H5_TREE_MATCH,
+					  .open_files = 2,
+					  .vfs = {.url = url, .file_fd = -1, .uid = 12, .gid = 34}};
 	struct h5_tree *tree;
 
 	pages.keys = few;
@@ -639,6 +708,79 @@ START_TEST(names_of_a_tree)
 	}
 	ck_assert_uint_eq(pages.requests, 1);
 	close_tree(tree);
+}
+END_TEST
+
+/* What an object and a folder of a store have for programs. */
+START_TEST(entries_of_a_tree)
+{
+	static const char *const names[] = {"a", "b"};
+	struct h5_tree *tree = open_tree();
+	struct h5_tree_node *root = h5_tree_root(tree);
+	struct statvfs fs;
+	struct h5_buf out;
+
+	h5_buf_init(&out, 1 << 12);
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_tree_entry entry;
+		struct stat st;
+
+		ck_assert_int_eq(h5_tree_lookup(tree, root, names[i], &entry), 0);
+		ck_assert_int_eq(h5_tree_getattr(tree, entry.node, &st), 0);
+		ck_assert_uint_eq(st.st_ino, entry.st.st_ino);
+		ck_assert_uint_ne(st.st_ino, entry.node->inode);
+		ck_assert_uint_eq(st.st_mode, i ? S_IFDIR | 0555 : S_IFREG | 0444);
+		ck_assert_uint_eq(st.st_uid, 12);
+		ck_assert_uint_eq(st.st_gid, 34);
+		ck_assert_int_eq(st.st_blksize, 1 << 17);
+		ck_assert_int_eq(h5_tree_readlink(tree, entry.node, &out), -EINVAL);
+		ck_assert_int_eq(h5_tree_listxattr(tree, entry.node, &out), 0);
+		ck_assert_int_eq(h5_tree_getxattr(tree, entry.node, "user.a", &out), -ENODATA);
+		ck_assert_double_eq(h5_tree_keep(tree, entry.node), H5_BUCKET_KEEP);
+		h5_tree_forget(tree, entry.node, 1);
+	}
+	ck_assert_uint_eq(out.size, 0);
+	ck_assert_int_eq(h5_tree_getxattr(tree, root, "h5fs.stats", &out), 0);
+	h5_buf_byte(&out, 0);
+	ck_assert_ptr_nonnull(strstr(out.data, "\"nodes\":1,\"remote\":{\"requests\":0,"));
+	h5_buf_release(&out);
+	ck_assert_int_eq(h5_tree_statfs(tree, &fs), 0);
+	ck_assert_uint_eq(fs.f_bsize, 1 << 17);
+	ck_assert_uint_eq(fs.f_frsize, 512);
+	ck_assert_uint_eq(fs.f_namemax, NAME_MAX);
+	ck_assert_uint_eq(fs.f_blocks, 0);
+	ck_assert_int_eq(h5_tree_folder(tree), -1);
+	close_tree(tree);
+}
+END_TEST
+
+/* The fetcher takes no key that is so long. The file is not there then, and none that tells an error later.
+ */
+START_TEST(an_object_with_a_long_key)
+{
+	static char key[H5_REMOTE_NAME + 40], folder_name[H5_REMOTE_NAME];
+	static const char *const one[] = {key, NULL};
+
+	for (size_t n = H5_REMOTE_NAME - 8; n < H5_REMOTE_NAME - 1; n++) {
+		struct h5_tree *tree = open_tree();
+		struct h5_tree_found found = {.kind = H5_TREE_FOLDER};
+		struct h5_tree_node *folder;
+		struct h5_tree_entry entry;
+		struct h5_buf out;
+
+		h5_buf_init(&out, 1 << 12);
+		memset(folder_name, 'x', n);
+		folder_name[n] = 0;
+		snprintf(key, sizeof key, "%s/.h5.bag", folder_name);
+		pages.keys = one;
+		ck_assert_int_eq(h5_tree_node_get(tree, h5_tree_root(tree), folder_name, &found, &folder), 0);
+		ck_assert_int_eq(list(tree, folder, &out), 0);
+		ck_assert_uint_eq(out.size, 8);
+		ck_assert_int_eq(h5_tree_lookup(tree, folder, ".h5.bag", &entry), -ENAMETOOLONG);
+		h5_buf_release(&out);
+		h5_tree_forget(tree, folder, 1);
+		close_tree(tree);
+	}
 }
 END_TEST
 
@@ -699,7 +841,8 @@ START_TEST(an_object_that_was_opened)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("bucket", {every_allocation_can_fail, QUESTIONS}, {listings_are_believed, 1},
-		{listings_that_take_long, 1}, {listings_are_given_up, 1}, {names_that_begin_alike, 1},
-		{listings_that_fail, 1}, {listings_that_nobody_wants, 1}, {names_of_a_tree, 1},
+UNIT_MAIN_LOOPS("bucket", {every_allocation_can_fail, QUESTIONS}, {signatures_of_objects, 1},
+		{listings_are_believed, 1}, {listings_that_take_long, 1}, {listings_are_given_up, 1},
+		{names_that_begin_alike, 1}, {listings_that_fail, 1}, {listings_that_nobody_wants, 1},
+		{names_of_a_tree, 1}, {entries_of_a_tree, 1}, {an_object_with_a_long_key, 1},
 		{an_object_that_was_opened, 1})
