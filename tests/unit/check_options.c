@@ -16,11 +16,14 @@ enum { UID = 1234, GID = 5678, MOST = 12 };
 
 static unsigned calls, fails_at; /* of calls that extend lists of arguments */
 static unsigned processors;
-static unsigned long failing; /* which allocation; 0: none */
+static long page_count, page_size; /* of the machine's memory; 0, 0: as they are */
+static unsigned long failing;	   /* which allocation; 0: none */
 
 uid_t __wrap_getuid(void);
 gid_t __wrap_getgid(void);
 unsigned __wrap_h5_processors(void);
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
 int __wrap_fuse_opt_add_arg(struct fuse_args *args, const char *arg);
 int __real_fuse_opt_add_arg(struct fuse_args *args, const char *arg);
 int __wrap_fuse_opt_add_opt(char **options, const char *option);
@@ -41,6 +44,14 @@ gid_t __wrap_getgid(void)
 unsigned __wrap_h5_processors(void)
 {
 	return processors;
+}
+
+long __wrap_sysconf(int name)
+{
+	if (!page_count && !page_size)
+		return __real_sysconf(name);
+	ck_assert(name == _SC_PHYS_PAGES || name == _SC_PAGESIZE);
+	return name == _SC_PHYS_PAGES ? page_count : page_size;
 }
 
 int __wrap_fuse_opt_add_arg(struct fuse_args *args, const char *arg)
@@ -90,6 +101,10 @@ START_TEST(what_is_not_given)
 	ck_assert(o.vfs.commit_at_close && o.sandbox && !o.set.writable && !o.foreground && !o.to_syslog);
 	ck_assert(o.set.external == H5_EXTERNAL_BENEATH && o.set.workers == 3 && !o.set.has_revision);
 	ck_assert_uint_eq(o.set.block_cache, o.set.chunk_cache / 4);
+	ck_assert(o.fetcher.cache == 256 << 20 && o.fetcher.connections == 64 && o.fetcher.tries == 10 &&
+		  o.fetcher.timeout == 30);
+	ck_assert(o.set.wait == 2 && o.vfs.max_work == 2 && o.vfs.gather == 32 << 20);
+	ck_assert_uint_eq(o.revision, UINT64_MAX);
 	ck_assert_str_eq(o.file, "/dev/null");
 	ck_assert_str_eq(o.mountpoint, "/mnt");
 	ck_assert_str_eq(o.kerchunk_url, "file:///dev/null");
@@ -97,6 +112,35 @@ START_TEST(what_is_not_given)
 	ck_assert_int_eq(parse("h5fs -o allow_other /dev/null /mnt", &o), 0);
 	ck_assert_int_eq(o.set.external, H5_EXTERNAL_NONE);
 	h5_options_release(&o);
+}
+END_TEST
+
+/* The caches, and the largest chunk, are parts of the machine's memory. */
+START_TEST(parts_of_the_memory)
+{
+	static const struct {
+		long pages, page;
+		unsigned cache, chunk; /* mebibytes */
+	} cases[] = {{-1, 4096, 64, 256},	   {4096, -1, 64, 256},		{0, 4096, 64, 256},
+		     {1, 1 << 30, 96, 256},	   {1 << 30, 1, 96, 256},	{1 << 20, 4096, 192, 512},
+		     {1 << 16, 1 << 16, 192, 512}, {7 << 18, 4096, 288, 896},	{8 << 18, 4096, 320, 1024},
+		     {9 << 18, 4096, 352, 1024},   {17 << 18, 4096, 608, 1024}, {18 << 18, 4096, 640, 1024},
+		     {19 << 18, 4096, 640, 1024}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_options o;
+
+		page_count = cases[i].pages;
+		page_size = cases[i].page;
+		ck_assert_int_eq(parse("h5fs /dev/null /mnt", &o), 0);
+		ck_assert_msg(o.set.chunk_cache == (size_t)cases[i].cache << 20, "%zu: %zu", i,
+			      o.set.chunk_cache);
+		ck_assert_uint_eq(o.set.block_cache, (size_t)cases[i].cache << 18);
+		ck_assert_msg(o.set.max_chunk == (size_t)cases[i].chunk << 20, "%zu: %zu", i,
+			      o.set.max_chunk);
+		h5_options_release(&o);
+	}
+	page_count = page_size = 0;
 }
 END_TEST
 
@@ -265,5 +309,5 @@ START_TEST(allocations_that_fail)
 }
 END_TEST
 
-UNIT_MAIN("options", what_is_not_given, what_follows, what_libfuse_is_told, too_little_memory, no_rings,
-	  allocations_that_fail)
+UNIT_MAIN("options", what_is_not_given, parts_of_the_memory, what_follows, what_libfuse_is_told,
+	  too_little_memory, no_rings, allocations_that_fail)
