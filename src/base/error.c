@@ -9,13 +9,15 @@ static _Thread_local struct h5_error last;
 
 int h5_fail(int code, uint64_t address, const char *format, ...)
 {
+	char text[sizeof last.text]; /* the last text may be among the arguments */
 	va_list args;
 
 	last.code = code;
 	last.address = address;
 	va_start(args, format);
-	vsnprintf(last.text, sizeof last.text, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	strcpy(last.text, text);
 	return code;
 }
 

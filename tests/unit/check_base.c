@@ -88,6 +88,8 @@ START_TEST(errors_get_a_context)
 	ck_assert_int_eq(h5_fail_in(-EIO, "file %d", 5), -EIO);
 	memcpy(text, "file 5: ", 8);
 	ck_assert_str_eq(h5_error_last()->text, text);
+	(void)h5_fail(-EBUSY, 8, "a%.2s", h5_error_last()->text + 1);
+	ck_assert_str_eq(h5_error_last()->text, "ail");
 }
 END_TEST
 

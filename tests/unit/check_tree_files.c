@@ -356,6 +356,7 @@ START_TEST(files_that_are_locked)
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
 	ck_assert_int_eq(folder_use(nodes[0]), -EBUSY);
+	ck_assert_str_eq(h5_error_last()->text, "locked by a program that writes it");
 	close(fd);
 	SUCCEEDS(folder_use(nodes[0]));
 	folder_forget_files(nodes);
