@@ -72,6 +72,7 @@ START_TEST(pieces_of_memory)
 	ck_assert_uint_eq(st.size, 10 + 3 + 4); /* the first one is longer than its range */
 	ck_assert_uint_eq(st.stored, 10 + 3 + 4);
 	ck_assert_uint_eq(st.end, 1004);
+	ck_assert(st.locked); /* nobody else can write this memory */
 	h5_io_close(io);
 }
 END_TEST

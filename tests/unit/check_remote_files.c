@@ -115,8 +115,12 @@ START_TEST(the_mounted_file_by_its_name)
 		     {"a%41", "aB", false},
 		     {"%e4", "\xe4", true},
 		     {"%e4", "\xe4.", false}};
+	struct h5_io_stat st;
 
 	begin(&scene, 100 * MIB, 16 * MIB);
+	ck_assert_int_eq(h5_io_stat(scene.io, &st), 0);
+	ck_assert(st.locked && st.mode == 0444 && st.links == 1 && st.device == UINT64_MAX);
+	ck_assert(st.size == 100 * MIB && st.stored == st.size && st.end == st.size);
 	h5_remote_end(scene.link);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char url[64];
@@ -328,6 +332,42 @@ START_TEST(files_close_in_the_order_of_their_last_use)
 	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, count), FIRST + 2);
 	ck_assert_uint_eq(scene.log[scene.count - 1].file, 9);
 	ck_assert(!scene.link->stale[9]);
+	end(&scene);
+}
+END_TEST
+
+/* All that have changed close when another one does, but none of which something is asked. */
+START_TEST(files_that_close_together)
+{
+	const struct h5_io_range range = {50 * MIB, 1};
+	struct h5_io *ios[6];
+	char name[] = "0";
+
+	begin(&scene, 100 * MIB, 16 * MIB);
+	for (unsigned i = 1; i < 6; i++) {
+		name[0] = (char)('0' + i);
+		ios[i] = open_named(name, 1);
+		ck_assert_uint_eq(scene.log[scene.count - 1].file, i);
+	}
+	h5_io_want(ios[3], &range, 1, H5_WANTED_NOW);
+	take_all(&scene);
+	ck_assert_int_eq(scene.log[scene.count - 1].what, H5_REMOTE_READ);
+	for (unsigned i = 1; i < 5; i++)
+		h5_io_close(ios[i]);
+	take_all(&scene);
+	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, 0), 0);
+	for (unsigned i = 1; i < 4; i++)
+		scene.link->stale[i] = true;
+	h5_io_close(ios[5]);
+	take_all(&scene);
+	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, 0), 2);
+	ck_assert_uint_eq(scene.log[scene.count - 2].file, 1);
+	ck_assert_uint_eq(scene.log[scene.count - 1].file, 2);
+	ck_assert(scene.link->known[3]);
+	reply_to_all(0);
+	close_unused();
+	ck_assert_uint_eq(count_of(H5_REMOTE_CLOSE, 0), 5);
+	ck_assert_uint_eq(scene.log[scene.count - 3].file, 3);
 	end(&scene);
 }
 END_TEST
@@ -687,7 +727,7 @@ END_TEST
 UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_name, tags_of_files,
 	  first_bytes_are_not_announced, a_number_that_is_given_out_again,
 	  announcements_of_a_file_that_closes, announcements_of_a_file_that_has_changed,
-	  files_close_in_the_order_of_their_last_use, statistics_and_notes_add_up,
+	  files_close_in_the_order_of_their_last_use, files_that_close_together, statistics_and_notes_add_up,
 	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, a_reply_to_another_thread,
 	  the_end_of_the_link, the_end_of_the_fetcher, whoever_waits_can_be_interrupted,
 	  an_answer_that_nobody_waits_for)

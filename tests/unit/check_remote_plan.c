@@ -126,6 +126,8 @@ START_TEST(small_reads_bring_their_block_and_large_ones_themselves)
 	expect(&scene, 1, 9 * MIB, 3 * CELL);
 	expect(&scene, 2, 9 * MIB + 3 * CELL, 2 * CELL);
 	expect(&scene, 3, 99 * MIB, MIB - 5);
+	for (size_t i = 0; i < scene.count; i++)
+		ck_assert_uint_eq(scene.log[i].urgent, 1);
 }
 END_TEST
 
@@ -227,6 +229,9 @@ START_TEST(what_is_read_comes_before_what_is_announced)
 	end(&scene);
 	ck_assert_uint_gt(scene.count, before);
 	ck_assert_uint_eq(scene.log[before].offset, at);
+	/* More of the range comes with it than what would be around a read that nobody has announced. */
+	ck_assert_uint_gt(scene.log[before].n, MIB);
+	ck_assert_uint_eq(scene.log[before].urgent, 1);
 }
 END_TEST
 
