@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,11 +70,32 @@ int __wrap_fuse_opt_add_opt_escaped(char **options, const char *option)
 	return ++calls == fails_at ? -1 : __real_fuse_opt_add_opt_escaped(options, option);
 }
 
+static char said[400]; /* what the last command line made h5fs say */
+
+/* Leads stderr to a file, or back, if that is the descriptor it had. */
+static int lead_stderr(int to)
+{
+	int before = dup(STDERR_FILENO);
+
+	fflush(stderr);
+	dup2(to, STDERR_FILENO);
+	close(to);
+	return before;
+}
+
+static void hear(int file)
+{
+	ssize_t n = pread(file, said, sizeof said - 1, 0);
+
+	said[n > 0 ? n : 0] = 0;
+	close(file);
+}
+
 /* The words are separated by blanks. */
 static int parse(const char *line, struct h5_options *o)
 {
 	char *words = strdup(line), *argv[MOST + 1], *rest = words;
-	int argc = 0, rc;
+	int argc = 0, rc, before;
 
 	for (char *word; (word = strsep(&rest, " "));) {
 		ck_assert_int_lt(argc, MOST);
@@ -82,12 +104,14 @@ static int parse(const char *line, struct h5_options *o)
 	argv[argc] = NULL;
 	calls = 0;
 	processors = 3;
+	before = lead_stderr(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (failing) {
 		fault_alloc_arm(failing);
 		fault_alloc_count(true);
 	}
 	rc = h5_options_parse(argc, argv, o);
 	fault_alloc_count(false);
+	hear(lead_stderr(before));
 	free(words);
 	return rc;
 }
@@ -273,6 +297,7 @@ START_TEST(allocations_that_fail)
 		"h5fs -o subdir=a,kerchunk_url=https://host/x?y=z x.h5 /m",
 		"h5fs -o log=syslog,disk_cache=/dev https://host/x.h5?secret=1 /m",
 	};
+	unsigned heard = 0;
 
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		bool fired = true;
@@ -290,6 +315,9 @@ START_TEST(allocations_that_fail)
 			ck_assert_msg(!rc || (fired && (rc == -ENOMEM || rc == -EINVAL)), "%s, %lu: %d",
 				      lines[i], n, rc);
 			ck_assert_msg(fired || !rc, "%s: %d", lines[i], rc);
+			ck_assert_msg(rc || !*said, "%s, %lu: %s", lines[i], n, said);
+			heard += !strcmp(said, "h5fs: memory allocation failed (h5fs -h tells more)\n");
+			ck_assert_ptr_null(strstr(said, "fuse: "));
 			ck_assert_uint_lt(n, 1000);
 			if (!rc) {
 				ck_assert_ptr_nonnull(o.file);
@@ -306,6 +334,7 @@ START_TEST(allocations_that_fail)
 			}
 		}
 	}
+	ck_assert_uint_gt(heard, 0);
 }
 END_TEST
 
