@@ -39,6 +39,8 @@ static struct {
 	size_t size;
 	struct fuse_file_info opened;
 	size_t path_size, logged_path; /* of an object's path; of that in the log; 0: none */
+	const char *page; /* of a directory, where its first entry comes to; NULL: not known yet */
+	size_t page_size;
 } world;
 
 static struct h5_vfs *const vfs = (struct h5_vfs *)&world.names;
@@ -52,6 +54,14 @@ int __wrap_fuse_reply_buf(fuse_req_t req, const char *data, size_t n);
 int __wrap_fuse_reply_err(fuse_req_t req, int error);
 int __wrap_fuse_reply_open(fuse_req_t req, const struct fuse_file_info *fi);
 int __wrap_fuse_reply_attr(fuse_req_t req, const struct stat *st, double timeout);
+size_t __real_fuse_add_direntry(fuse_req_t req, char *buf, size_t room, const char *name,
+				const struct stat *st, off_t next);
+size_t __wrap_fuse_add_direntry(fuse_req_t req, char *buf, size_t room, const char *name,
+				const struct stat *st, off_t next);
+size_t __real_fuse_add_direntry_plus(fuse_req_t req, char *buf, size_t room, const char *name,
+				     const struct fuse_entry_param *e, off_t next);
+size_t __wrap_fuse_add_direntry_plus(fuse_req_t req, char *buf, size_t room, const char *name,
+				     const struct fuse_entry_param *e, off_t next);
 ino_t __wrap_h5_vfs_dir_self(const struct h5_dir *dir);
 ino_t __wrap_h5_vfs_dir_parent(const struct h5_dir *dir);
 int __wrap_h5_vfs_dir_rewind(struct h5_dir *dir);
@@ -117,6 +127,29 @@ int __wrap_fuse_reply_attr(fuse_req_t req, const struct stat *st, double timeout
 	(void)st;
 	(void)timeout;
 	return __wrap_fuse_reply_err(req, 0);
+}
+
+/* libfuse takes the room for what is left of the page. */
+static void check_room(const char *buf, size_t room)
+{
+	if (buf && !world.page)
+		world.page = buf;
+	if (buf)
+		ck_assert_uint_eq((size_t)(buf - world.page) + room, world.page_size);
+}
+
+size_t __wrap_fuse_add_direntry(fuse_req_t req, char *buf, size_t room, const char *name,
+				const struct stat *st, off_t next)
+{
+	check_room(buf, room);
+	return __real_fuse_add_direntry(req, buf, room, name, st, next);
+}
+
+size_t __wrap_fuse_add_direntry_plus(fuse_req_t req, char *buf, size_t room, const char *name,
+				     const struct fuse_entry_param *e, off_t next)
+{
+	check_room(buf, room);
+	return __real_fuse_add_direntry_plus(req, buf, room, name, e, next);
 }
 
 ino_t __wrap_h5_vfs_dir_self(const struct h5_dir *dir)
@@ -434,6 +467,8 @@ static void check_pages(const struct fuse_lowlevel_ops *ops, size_t size, bool p
 
 	do {
 		world.replies = 0;
+		world.page = NULL;
+		world.page_size = size;
 		(plus ? ops->readdirplus : ops->readdir)(request, NODE, size, offset, &fi);
 		ck_assert(world.replies == 1 && !world.error && world.size <= size);
 		for (size_t at = 0; at < world.size; next++) {
@@ -481,6 +516,8 @@ static int read_page(unsigned kind, off_t offset)
 	world.replies = world.logged = 0;
 	world.error = 0;
 	world.size = 0;
+	world.page = NULL;
+	world.page_size = 4000;
 	(kind == 1 ? ops->readdirplus : ops->readdir)(request, NODE, 4000, offset, &fi);
 	ck_assert_uint_eq(world.replies, 1);
 	ck_assert_uint_eq(world.logged, world.error != 0);
