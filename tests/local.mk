@@ -14,6 +14,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree2_write \
 	tests/unit/check_boxes \
 	tests/unit/check_bucket \
+	tests/unit/check_bucket_objects \
 	tests/unit/check_cache_image \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
@@ -396,6 +397,8 @@ tests_unit_check_filter_SOURCES = tests/unit/check_filter.c $(fault_alloc)
 tests_unit_check_filter_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_bucket_SOURCES = tests/unit/check_bucket.c $(fault_alloc) $(strict_lock)
 tests_unit_check_bucket_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=h5_remote_list,--wrap=h5_remote_tag
+tests_unit_check_bucket_objects_SOURCES = tests/unit/check_bucket_objects.c $(fault_alloc) $(strict_lock)
+tests_unit_check_bucket_objects_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags),--wrap=h5_open_file
 tests_unit_check_grants_SOURCES = tests/unit/check_grants.c $(fault_alloc)
 tests_unit_check_grants_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_identity_SOURCES = tests/unit/check_identity.c $(fault_alloc)
