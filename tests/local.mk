@@ -284,7 +284,7 @@ tests_unit_check_tree_SOURCES = tests/unit/check_tree.c tests/lib/fault_call.c t
 tests_unit_check_tree_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags)
 tree_scene = tests/lib/tree_scene.c tests/lib/tree_scene.h tests/lib/fault_call.c tests/lib/fault_call.h $(strict_lock) $(scratch)
 tests_unit_check_tree_entries_SOURCES = tests/unit/check_tree_entries.c $(tree_scene)
-tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=readdir64,--wrap=fdopendir,--wrap=readlinkat,--wrap=h5_vfs_dir_go,--wrap=h5_vfs_dir_read
+tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=readdir64,--wrap=fdopendir,--wrap=fgetxattr,--wrap=flistxattr,--wrap=readlinkat,--wrap=h5_named_open_without_links,--wrap=h5_vfs_dir_go,--wrap=h5_vfs_dir_read
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene)
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=h5_vfs_refresh,--wrap=pthread_cond_broadcast
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)

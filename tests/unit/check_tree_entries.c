@@ -15,6 +15,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <linux/limits.h>
+
 static unsigned readdir_fails_after = UINT_MAX; /* calls */
 
 struct dirent *__real_readdir64(DIR *stream);
@@ -54,6 +56,55 @@ ssize_t __wrap_readlinkat(int fd, const char *path, char *target, size_t n)
 	memset(target, 'x', n);
 	errno = EIO;
 	return (ssize_t)n;
+}
+
+/* Attributes that the file system has of each file: what it answers, a list or a value; or the error. */
+static struct {
+	const char *answer;
+	size_t n;
+	int error;
+	unsigned asked;
+	ino_t inode; /* of the file that was asked for last */
+} attributes;
+
+ssize_t __wrap_flistxattr(int fd, char *list, size_t n);
+ssize_t __wrap_fgetxattr(int fd, const char *name, void *value, size_t n);
+
+static ssize_t answer_attributes(int fd, void *to, size_t n)
+{
+	struct stat st;
+
+	ck_assert(!fstat(fd, &st) && n >= attributes.n);
+	attributes.asked++;
+	attributes.inode = st.st_ino;
+	errno = attributes.error;
+	if (attributes.error)
+		return -1;
+	memcpy(to, attributes.answer, attributes.n);
+	return (ssize_t)attributes.n;
+}
+
+ssize_t __wrap_flistxattr(int fd, char *list, size_t n)
+{
+	ck_assert_uint_ge(n, XATTR_LIST_MAX);
+	return answer_attributes(fd, list, n);
+}
+
+ssize_t __wrap_fgetxattr(int fd, const char *name, void *value, size_t n)
+{
+	ck_assert_uint_ge(n, XATTR_SIZE_MAX);
+	ck_assert_str_eq(name, "user.b");
+	return answer_attributes(fd, value, n);
+}
+
+static int named_fails; /* what opening a path in the folder comes to; 0: what it is */
+
+int __real_h5_named_open_without_links(int at, const char *path, int flags);
+int __wrap_h5_named_open_without_links(int at, const char *path, int flags);
+
+int __wrap_h5_named_open_without_links(int at, const char *path, int flags)
+{
+	return named_fails ? named_fails : __real_h5_named_open_without_links(at, path, flags);
 }
 
 /* What these return of a directory in a file; 0: what they find. */
@@ -487,6 +538,29 @@ START_TEST(files_without_a_descriptor)
 }
 END_TEST
 
+/* What another program has laid in the way. */
+START_TEST(places_that_cannot_be_opened)
+{
+	static const struct {
+		int code, told;
+		const char *text;
+	} cases[] = {{-ELOOP, -ESTALE, ".: a symbolic link has taken a place on its path"},
+		     {-EXDEV, -EACCES, ".: it lies on another mount"},
+		     {-EACCES, -EACCES, "Permission denied"},
+		     {-ENOMEM, -ENOMEM, "Cannot allocate memory"}};
+	struct h5_tree_node *root = h5_tree_root(folder.tree);
+	struct h5_tree_entry entry;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		named_fails = cases[i].code;
+		ck_assert_int_eq(h5_tree_lookup(folder.tree, root, "f", &entry), cases[i].told);
+		ck_assert_int_eq(h5_error_last()->code, cases[i].told);
+		ck_assert_str_eq(h5_error_last()->text, cases[i].text);
+		named_fails = 0;
+	}
+}
+END_TEST
+
 static void note_wait(void)
 {
 }
@@ -564,6 +638,7 @@ START_TEST(what_is_open_in_the_end)
 			    *data = folder_find(a, "again"), *x;
 	struct h5_tree_handle *handles[2];
 	struct h5_tree_dir *dirs[3];
+	uint64_t found;
 
 	folder_make_file("x", "x", 0, 1);
 	x = folder_find(root, "x");
@@ -572,6 +647,7 @@ START_TEST(what_is_open_in_the_end)
 	SUCCEEDS(h5_tree_opendir(folder.tree, a, &dirs[2]));
 	SUCCEEDS(h5_tree_open_file(folder.tree, data, O_RDONLY, &handles[0]));
 	SUCCEEDS(h5_tree_open_file(folder.tree, x, O_RDONLY, &handles[1]));
+	ck_assert_int_eq(h5_tree_seek(handles[0], UINT64_C(1) << 40, false, &found), -ENXIO);
 	ck_assert_int_eq(h5_tree_finish(folder.tree), 0);
 	ck_assert_str_eq(folder.closed, "a");
 	ck_assert_ptr_null(folder.tree->dirs);
@@ -600,6 +676,96 @@ START_TEST(a_folder_that_cannot_be_read)
 	ck_assert_uint_eq(got, 1);
 	h5_tree_closedir(dir);
 	folder_forget(f);
+}
+END_TEST
+
+static void set_attributes(const char *answer, size_t n, int error)
+{
+	attributes.answer = answer;
+	attributes.n = n;
+	attributes.error = error;
+	attributes.asked = 0;
+}
+
+static void check_list(struct h5_tree_node *node, int code, const char *expected, size_t n)
+{
+	struct h5_buf out;
+
+	h5_buf_init(&out, 100);
+	ck_assert_int_eq(h5_tree_listxattr(folder.tree, node, &out), code);
+	ck_assert_uint_eq(out.size, n);
+	if (n)
+		ck_assert_mem_eq(out.data, expected, n);
+	h5_buf_release(&out);
+}
+
+static void check_value(struct h5_tree_node *node, const char *name, int code, const char *expected, size_t n)
+{
+	struct h5_buf out;
+
+	h5_buf_init(&out, 6);
+	ck_assert_int_eq(h5_tree_getxattr(folder.tree, node, name, &out), code);
+	ck_assert_uint_eq(out.size, n);
+	if (n)
+		ck_assert_mem_eq(out.data, expected, n);
+	h5_buf_release(&out);
+}
+
+/* Those of users are shown, of files that may be opened; also of one that lives on only since it is open. */
+START_TEST(attributes_of_users)
+{
+	static const char list[] = "security.a\0user.b\0trusted.user.c\0user.dd\0user.\0user";
+	static const char shown[] = "user.b\0user.dd\0user.", value[] = "va\0lu";
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *x, *fifo;
+	struct h5_tree_handle *handle;
+
+	folder_make_file("x", "x", 0, 1);
+	scratch_run("mkfifo '%s/fifo'", folder.path);
+	x = folder_find(root, "x");
+	fifo = folder_find(root, "fifo");
+	set_attributes(list, sizeof list, 0);
+	h5_wait_set(note_wait);
+	check_list(x, 0, shown, sizeof shown);
+	ck_assert(!h5_wait_is_noticed());
+	ck_assert_uint_eq(attributes.inode, x->inode);
+	check_list(root, 0, shown, sizeof shown);
+	ck_assert_uint_eq(attributes.inode, root->inode);
+	ck_assert_uint_eq(attributes.asked, 2);
+	check_list(fifo, 0, NULL, 0);
+	ck_assert_uint_eq(attributes.asked, 2);
+	set_attributes(list, 0, 0);
+	check_list(x, 0, NULL, 0);
+	set_attributes(NULL, 0, ENOTSUP);
+	check_list(x, 0, NULL, 0);
+	set_attributes(NULL, 0, EIO);
+	check_list(x, -EIO, NULL, 0);
+	set_attributes(value, sizeof value, 0);
+	h5_wait_set(note_wait);
+	check_value(x, "user.b", 0, value, sizeof value);
+	ck_assert(!h5_wait_is_noticed());
+	ck_assert_uint_eq(attributes.asked, 1);
+	check_value(x, "users.b", -ENODATA, NULL, 0);
+	check_value(x, "security.a", -ENODATA, NULL, 0);
+	check_value(fifo, "user.b", -ENODATA, NULL, 0);
+	ck_assert_uint_eq(attributes.asked, 1);
+	set_attributes("much more", 9, 0);
+	check_value(x, "user.b", -E2BIG, NULL, 0);
+	set_attributes("", 0, 0);
+	check_value(x, "user.b", 0, NULL, 0);
+	set_attributes(NULL, 0, ENOTSUP);
+	check_value(x, "user.b", -ENODATA, NULL, 0);
+	set_attributes(NULL, 0, EIO);
+	check_value(x, "user.b", -EIO, NULL, 0);
+	set_attributes(value, sizeof value, 0);
+	SUCCEEDS(h5_tree_open_file(folder.tree, x, O_RDONLY, &handle));
+	scratch_run("rm '%s/x'", folder.path);
+	check_value(x, "user.b", 0, value, sizeof value);
+	ck_assert_uint_eq(attributes.inode, x->inode);
+	h5_tree_close_file(handle);
+	check_value(x, "user.b", -ESTALE, NULL, 0);
+	ck_assert_uint_eq(attributes.asked, 1);
+	folder_forget(x);
+	folder_forget(fifo);
 }
 END_TEST
 
@@ -658,10 +824,12 @@ int main(void)
 					  {long_folders, 1},
 					  {names_of_all_kinds, 1},
 					  {files_without_a_descriptor, 1},
+					  {places_that_cannot_be_opened, 1},
 					  {a_listing_reads_the_folder, 1},
 					  {directories_in_files, 1},
 					  {what_is_open_in_the_end, 1},
 					  {a_folder_that_cannot_be_read, 1},
+					  {attributes_of_users, 1},
 					  {what_the_root_tells, 1}};
 
 	return unit_run("tree_entries", folder_begin, folder_end, tests, sizeof tests / sizeof *tests);

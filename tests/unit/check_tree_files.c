@@ -1,12 +1,14 @@
 /* Files of a folder: which are HDF5 files, when they open, close and commit, and the nodes that lead into
  * them. */
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/wait.h"
 #include "fault_call.h"
 #include "scratch.h"
 #include "tree_scene.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -215,6 +217,51 @@ START_TEST(files_that_requests_use)
 	ck_assert_str_eq(folder.closed, "b");
 	h5_tree_leave(folder.tree, &ins[0]);
 	folder_forget_files(nodes);
+}
+END_TEST
+
+static bool is_unwanted(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+/* Nobody waits for the answer any more. */
+START_TEST(requests_that_are_given_up)
+{
+	struct h5_tree_inside ins[2];
+	struct h5_tree_node *nodes[FILES];
+
+	folder_find_files(nodes);
+	for (unsigned i = 0; i < 2; i++)
+		SUCCEEDS(h5_tree_enter(folder.tree, nodes[i], &ins[i]));
+	h5_interrupt_begin(is_unwanted, NULL);
+	ck_assert_int_eq(folder_use(nodes[2]), -EINTR);
+	h5_interrupt_begin(NULL, NULL);
+	ck_assert_int_eq(nodes[2]->file->state, H5_TREE_CLOSED);
+	for (unsigned i = 0; i < 2; i++)
+		h5_tree_leave(folder.tree, &ins[i]);
+	SUCCEEDS(folder_use(nodes[2]));
+	folder_forget_files(nodes);
+}
+END_TEST
+
+/* The URL of a file may have as many bytes as a path. */
+START_TEST(long_urls)
+{
+	static char url[PATH_MAX];
+
+	for (size_t n = PATH_MAX - 7; n < PATH_MAX - 2; n++) {
+		struct h5_tree_node *nodes[FILES];
+
+		memset(url, 'u', n);
+		url[n] = 0;
+		folder.options.vfs.url = url;
+		folder_reopen();
+		folder_find_files(nodes);
+		ck_assert_int_eq(folder_use(nodes[0]), n + sizeof "/a.h5" > PATH_MAX ? -ENAMETOOLONG : 0);
+		folder_forget_files(nodes);
+	}
 }
 END_TEST
 
@@ -552,6 +599,49 @@ static void commit_meanwhile(void)
 	folder.loses = -EIO;
 }
 
+static struct h5_tree_node *closing;
+
+/* Who uses the file that closes, or commits, waits for it, unless nobody waits for the answer any more. */
+static void give_request_up(void)
+{
+	h5_interrupt_begin(is_unwanted, NULL);
+	ck_assert_int_eq(folder_use(closing), -EINTR);
+	h5_interrupt_begin(NULL, NULL);
+}
+
+static void give_commit_up(void)
+{
+	h5_interrupt_begin(is_unwanted, NULL);
+	ck_assert_int_eq(h5_tree_commit(folder.tree), -EINTR);
+	h5_interrupt_begin(NULL, NULL);
+}
+
+START_TEST(what_waits_for_a_file_that_closes_can_be_given_up)
+{
+	struct h5_tree_node *nodes[FILES];
+
+	folder_find_files(nodes);
+	frozen = 1000;
+	SUCCEEDS(folder_use(nodes[0]));
+	SUCCEEDS(folder_use(nodes[1]));
+	closing = nodes[1];
+	folder.on_closing = give_request_up;
+	SUCCEEDS(folder_use(nodes[0]));
+	SUCCEEDS(folder_use(nodes[2]));
+	ck_assert_int_eq(frozen, 1001);
+	ck_assert_int_eq(nodes[1]->file->state, H5_TREE_CLOSED);
+	folder.on_closing = give_commit_up;
+	SUCCEEDS(folder_use(nodes[1]));
+	folder.on_closing = NULL;
+	ck_assert_int_eq(frozen, 1002);
+	/* The other one was committed all the same. */
+	ck_assert_uint_eq(commits.count, 1);
+	ck_assert_ptr_eq(commits.asked[0], nodes[2]->file->vfs);
+	frozen = 0;
+	folder_forget_files(nodes);
+}
+END_TEST
+
 START_TEST(commits_while_a_file_closes)
 {
 	struct h5_tree_node *nodes[FILES];
@@ -679,6 +769,8 @@ int main(void)
 					  {a_look_at_the_signature, 1},
 					  {as_many_files_as_may_be_open, 1},
 					  {files_that_requests_use, 1},
+					  {requests_that_are_given_up, 1},
+					  {long_urls, 1},
 					  {files_that_are_replaced_before_a_look, 1},
 					  {two_names_of_a_file, 1},
 					  {files_that_others_change, 1},
@@ -689,6 +781,7 @@ int main(void)
 					  {idle_files, 1},
 					  {commits_of_all_files, 1},
 					  {changes_that_are_lost, 1},
+					  {what_waits_for_a_file_that_closes_can_be_given_up, 1},
 					  {commits_while_a_file_closes, 1},
 					  {nodes_outlive_the_opening, 1},
 					  {nodes_of_what_is_gone, 1},
