@@ -131,7 +131,7 @@ static int fill_page(struct page *p, off_t offset)
 		rc = entries ? add_entries(p, first, count, entries) : -ENOMEM;
 		free(entries);
 	}
-	if (!rc && first + count >= h5_vfs_dir_count(p->dir))
+	if (!rc && first >= h5_vfs_dir_count(p->dir))
 		rc = h5_vfs_dir_error(p->dir);
 	/* If there are entries before the one that failed, these are the reply. The next page begins with the
 	 * failure. */
