@@ -450,6 +450,16 @@ static int answer(int call, const uint64_t *arguments)
 	return action == SCMP_ACT_ALLOW ? 0 : (int)(action & 0xffff);
 }
 
+/* How many values of an argument the filters allow. */
+static unsigned rules_of(const struct filter *f, int call)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->rules[i].call == call;
+	return n;
+}
+
 static void begin_filters(unsigned fails_at)
 {
 	memset(&library, 0, sizeof library);
@@ -566,6 +576,8 @@ START_TEST(calls_of_each_kind_of_mount)
 			const struct filter *f = &library.filters[i];
 
 			ck_assert(f->released);
+			ck_assert_uint_eq(rules_of(f, SCMP_SYS(fcntl)), 6);
+			ck_assert_uint_eq(rules_of(f, SCMP_SYS(madvise)), 7);
 			ck_assert_uint_eq(f->attributes[SCMP_FLTATR_ACT_BADARCH], SCMP_ACT_ERRNO(ENOSYS));
 			ck_assert_uint_eq(f->attributes[SCMP_FLTATR_CTL_NNP], 0);
 			ck_assert_uint_eq(f->attributes[SCMP_FLTATR_CTL_TSYNC], 1);

@@ -410,6 +410,17 @@ START_TEST(who_is_the_daemon)
 	ck_assert_int_eq(unmount_command(), EXIT_MOUNT);
 	CHECK("top pid pid pidfd-77 /proc/77/comm pid close-pidfd open fsync close-root umount place",
 	      UNSEEN);
+	/* A number of more digits than any process has. */
+	for (unsigned i = 0; i < 2; i++) {
+		begin();
+		scene.pid[0] = scene.pid[1] = scene.pid[2] =
+			i ? "00000000000000000000000000000077" : "0000000000000000000000000000077";
+		ck_assert_int_eq(unmount_command(), i ? EXIT_MOUNT : 0);
+		if (i)
+			CHECK("top pid pid open fsync close-root umount place", UNSEEN);
+		else
+			CHECK(FINDS " umount place poll-5000 close-pidfd", "");
+	}
 	begin();
 	scene.pid[0] = scene.pid[1] = scene.pid[2] = NULL;
 	ck_assert_int_eq(unmount_command(), EXIT_MOUNT);
