@@ -20,7 +20,9 @@ static int opened(void *arg, const char *path, const struct h5_file_set *set, co
 	(void)what;
 	(void)vfs;
 	*own = (void *)strrchr(path, '/');
-	return 0;
+	/* The newest is the last. */
+	ck_assert_int_eq(folder.tree->open->prev->state, H5_TREE_OPENING);
+	return folder.refuses;
 }
 
 static int closing(void *arg, const char *path, struct h5_vfs *vfs, void *own)

@@ -15,7 +15,8 @@ struct folder {
 	char path[160];
 	struct h5_tree_options options;
 	struct h5_tree *tree;
-	int loses; /* what closing a file returns */
+	int loses;   /* what closing a file returns */
+	int refuses; /* what opening one comes to when all but this is done */
 	void (*on_closing)(void);
 	char closed[64]; /* names of the files, in that order */
 };

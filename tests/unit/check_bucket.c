@@ -51,8 +51,10 @@ static void add_key(FILE *page, const char *key, size_t n)
 		fprintf(page, "<CommonPrefixes><Prefix>run/%.*s</Prefix></CommonPrefixes>",
 			(int)(slash - key) + 1, key);
 	else
-		fprintf(page, "<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>%s</ETag></Contents>", key,
-			strlen(key), pages.tag ? pages.tag : TAG);
+		fprintf(page,
+			"<Contents><Key>run/%s</Key><Size>%zu</Size><ETag>%s</ETag>"
+			"<LastModified>2001-09-09T01:46:40.000Z</LastModified></Contents>",
+			key, strlen(key), pages.tag ? pages.tag : TAG);
 }
 
 /* Both are the same item. */
@@ -179,6 +181,8 @@ START_TEST(listings_are_believed)
 	pages.time += H5_BUCKET_KEEP;
 	find(bucket, "", "a", false, 0, 1);
 	find(bucket, "", "d", false, 0, 1);
+	pages.fails = 1;
+	find(bucket, "", "d", false, -EIO, 1);
 	find(bucket, "", "d", false, 0, 2);
 	find(bucket, "", "d", false, 0, 0);
 	pages.time += H5_BUCKET_KEEP;
@@ -461,6 +465,8 @@ START_TEST(entries_of_a_tree)
 		ck_assert_int_eq(h5_tree_readlink(tree, entry.node, &out), -EINVAL);
 		ck_assert_int_eq(h5_tree_listxattr(tree, entry.node, &out), 0);
 		ck_assert_int_eq(h5_tree_getxattr(tree, entry.node, "user.a", &out), -ENODATA);
+		ck_assert_int_eq(entry.st.st_mtim.tv_sec, i ? 0 : 1000000000);
+		ck_assert_int_eq(st.st_mtim.tv_sec, i ? 0 : 1000000000);
 		ck_assert_double_eq(h5_tree_keep(tree, entry.node), H5_BUCKET_KEEP);
 		h5_tree_forget(tree, entry.node, 1);
 	}
@@ -480,6 +486,7 @@ START_TEST(entries_of_a_tree)
 	ck_assert_uint_eq(fs.f_namemax, NAME_MAX);
 	ck_assert_uint_eq(fs.f_blocks, 0);
 	ck_assert_int_eq(h5_tree_folder(tree), -1);
+	ck_assert(!h5_tree_keep(tree, &(struct h5_tree_node){.kind = H5_TREE_INSIDE}));
 	close_tree(tree);
 }
 END_TEST

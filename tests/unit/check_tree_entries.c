@@ -716,12 +716,14 @@ START_TEST(attributes_of_users)
 {
 	static const char list[] = "security.a\0user.b\0trusted.user.c\0user.dd\0user.\0user";
 	static const char shown[] = "user.b\0user.dd\0user.", value[] = "va\0lu";
-	struct h5_tree_node *root = h5_tree_root(folder.tree), *x, *fifo;
-	struct h5_tree_handle *handle;
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *x, *y, *fifo;
+	struct h5_tree_handle *handle, *other;
 
 	folder_make_file("x", "x", 0, 1);
 	scratch_run("mkfifo '%s/fifo'", folder.path);
 	x = folder_find(root, "x");
+	folder_make_file("y", "y", 0, 1);
+	y = folder_find(root, "y");
 	fifo = folder_find(root, "fifo");
 	set_attributes(list, sizeof list, 0);
 	h5_wait_set(note_wait);
@@ -758,11 +760,14 @@ START_TEST(attributes_of_users)
 	check_value(x, "user.b", -EIO, NULL, 0);
 	set_attributes(value, sizeof value, 0);
 	SUCCEEDS(h5_tree_open_file(folder.tree, x, O_RDONLY, &handle));
+	SUCCEEDS(h5_tree_open_file(folder.tree, y, O_RDONLY, &other));
 	scratch_run("rm '%s/x'", folder.path);
 	check_value(x, "user.b", 0, value, sizeof value);
 	ck_assert_uint_eq(attributes.inode, x->inode);
 	h5_tree_close_file(handle);
 	check_value(x, "user.b", -ESTALE, NULL, 0);
+	h5_tree_close_file(other);
+	folder_forget(y);
 	ck_assert_uint_eq(attributes.asked, 1);
 	folder_forget(x);
 	folder_forget(fifo);
@@ -803,6 +808,8 @@ START_TEST(what_the_root_tells)
 	h5_buf_init(&out, 0);
 	ck_assert_int_eq(h5_tree_getxattr(folder.tree, root, "h5fs.pid", &out), -E2BIG);
 	h5_buf_release(&out);
+	/* Others may change the folder at any time. */
+	ck_assert(!h5_tree_keep(folder.tree, root) && !h5_tree_keep(folder.tree, files[0]));
 	ck_assert_int_eq(h5_tree_statfs(folder.tree, &fs), 0);
 	ck_assert_int_eq(statvfs(folder.path, &expected), 0);
 	ck_assert_uint_eq(fs.f_bsize, expected.f_bsize);

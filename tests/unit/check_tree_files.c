@@ -1,5 +1,4 @@
-/* Files of a folder: which are HDF5 files, when they open, close and commit, and the nodes that lead into
- * them. */
+/* Files of a folder: which are HDF5 files, when they open, close and commit. */
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/wait.h"
@@ -144,6 +143,8 @@ START_TEST(as_many_files_as_may_be_open)
 	folder_find_files(nodes);
 	ck_assert_uint_eq(h5_tree_work_limit(folder.tree, nodes[0]), 7000);
 	SUCCEEDS(folder_use(nodes[0]));
+	ck_assert_str_eq(nodes[0]->file->vfs->options.url, "file:///folder/a.h5");
+	ck_assert_str_eq(nodes[0]->file->vfs->options.file, nodes[0]->file->path);
 	nodes[0]->file->vfs->options.max_work = 70;
 	ck_assert_uint_ge(h5_tree_work_limit(folder.tree, nodes[0]), 70000);
 	ck_assert_uint_eq(nodes[0]->file->uses, 0);
@@ -277,12 +278,15 @@ static void leave_first(void)
  * not for programs that have it open. */
 START_TEST(two_names_of_a_file)
 {
-	struct h5_tree_node *nodes[2];
+	struct h5_tree_node *nodes[2], *b;
 	struct h5_tree_dir *dir;
 
 	scratch_run("ln '%s/a.h5' '%s/z.h5'", folder.path, folder.path);
 	folder.options.set.writable = true;
+	folder.options.open_files = 3;
 	folder_reopen();
+	b = folder_find(h5_tree_root(folder.tree), "b.h5"); /* which is another one */
+	SUCCEEDS(folder_use(b));
 	nodes[0] = folder_find(h5_tree_root(folder.tree), "a.h5");
 	nodes[1] = folder_find(h5_tree_root(folder.tree), "z.h5");
 	ck_assert_ptr_ne(nodes[0]->file, nodes[1]->file);
@@ -291,13 +295,14 @@ START_TEST(two_names_of_a_file)
 	SUCCEEDS(folder_use(nodes[1]));
 	ck_assert(!h5_wait_is_noticed());
 	ck_assert_str_eq(folder.closed, "a");
-	ck_assert_uint_eq(folder.tree->open_count, 1);
+	ck_assert_uint_eq(folder.tree->open_count, 2);
 	SUCCEEDS(h5_tree_opendir(folder.tree, nodes[1], &dir));
 	ck_assert_int_eq(folder_use(nodes[0]), -EBUSY);
 	ck_assert_str_eq(h5_error_last()->text, "it is open under another name");
 	h5_tree_closedir(dir);
 	SUCCEEDS(folder_use(nodes[0]));
 	ck_assert_str_eq(folder.closed, "az");
+	folder_forget(b);
 	folder_forget(nodes[0]);
 	folder_forget(nodes[1]);
 }
@@ -360,6 +365,40 @@ START_TEST(files_that_are_replaced_before_they_open)
 	replaced.code = -EIO;
 	ck_assert_int_eq(folder_use(nodes[0]), -EIO);
 	SUCCEEDS(folder_use(nodes[0]));
+	folder_forget_files(nodes);
+}
+END_TEST
+
+/* Nothing is left of an opening that fails, early or late, whether the file was open before or not. */
+START_TEST(files_that_do_not_open)
+{
+	static const char long_url[PATH_MAX] = {[0 ... PATH_MAX - 2] = 'u'};
+	struct h5_tree_node *nodes[FILES];
+
+	folder_find_files(nodes);
+	for (unsigned again = 0; again < 2; again++) {
+		folder.refuses = -EPERM;
+		ck_assert_int_eq(folder_use(nodes[0]), -EPERM);
+		folder.refuses = 0;
+		replaced.code = -EIO;
+		ck_assert_int_eq(folder_use(nodes[0]), -EIO);
+		folder.tree->options.vfs.url = long_url;
+		ck_assert_int_eq(folder_use(nodes[0]), -ENAMETOOLONG);
+		folder.tree->options.vfs.url = "file:///folder";
+		scratch_run("mv '%s/a.h5' '%s/away'", folder.path, folder.path);
+		ck_assert_int_eq(folder_use(nodes[0]), -ESTALE);
+		scratch_run("mv '%s/away' '%s/a.h5'", folder.path, folder.path);
+		ck_assert_ptr_null(nodes[0]->file->vfs);
+		ck_assert_ptr_null(nodes[0]->file->set);
+		ck_assert_ptr_null(nodes[0]->file->path);
+		ck_assert_ptr_null(nodes[0]->file->url);
+		SUCCEEDS(folder_use(nodes[0]));
+		SUCCEEDS(folder_use(nodes[1]));
+		SUCCEEDS(folder_use(nodes[2]));
+		ck_assert_int_eq(nodes[0]->file->state, H5_TREE_CLOSED);
+		ck_assert_ptr_null(nodes[0]->file->vfs);
+		ck_assert_ptr_null(nodes[0]->file->set);
+	}
 	folder_forget_files(nodes);
 }
 END_TEST
@@ -659,133 +698,10 @@ START_TEST(commits_while_a_file_closes)
 }
 END_TEST
 
-/* ---- nodes ---- */
-
-/* The file closes; the nodes are found again by the names that were looked up last. */
-START_TEST(nodes_outlive_the_opening)
-{
-	struct h5_tree_node *nodes[FILES], *group, *data, *third, *other;
-	struct h5_tree_inside in, second;
-	struct h5_node *inside;
-
-	folder_find_files(nodes);
-	group = folder_find(nodes[0], "group");
-	data = folder_find(group, "data");
-	folder_check_path(data, "a.h5/group/data");
-	third = folder_find(group, "third");
-	ck_assert_ptr_eq(third, data);
-	folder_check_path(data, "a.h5/group/third");
-	other = folder_find(nodes[1], "again");
-	/* A name that the mount itself gave. */
-	SUCCEEDS(h5_tree_enter(folder.tree, nodes[0], &in));
-	h5_tree_note_name(folder.tree, nodes[0], &in, "none");
-	folder_check_path(data, "a.h5/group/third");
-	h5_tree_note_name(folder.tree, nodes[0], &in, "again");
-	folder_check_path(data, "a.h5/again");
-	ck_assert_int_eq(h5_tree_enter_too(folder.tree, other, &in, &inside), -EXDEV);
-	ck_assert_int_eq(h5_tree_enter_too(folder.tree, data, &in, &inside), 0);
-	h5_tree_leave(folder.tree, &in);
-	ck_assert_int_eq(h5_tree_enter(folder.tree, h5_tree_root(folder.tree), &in), -EROFS);
-	SUCCEEDS(folder_use(nodes[2]));
-	ck_assert_str_eq(folder.closed, "b"); /* the request above was a.h5's */
-	SUCCEEDS(folder_use(nodes[1]));
-	ck_assert_str_eq(folder.closed, "ba");
-	SUCCEEDS(h5_tree_enter(folder.tree, data, &in));
-	ck_assert_uint_eq(h5_vfs_id(in.node), h5_vfs_id(data->inside));
-	SUCCEEDS(h5_tree_enter(folder.tree, group, &second));
-	ck_assert_ptr_ne(in.node, second.node);
-	h5_tree_leave(folder.tree, &second);
-	h5_tree_leave(folder.tree, &in);
-	ck_assert_ptr_eq(folder_find(group, "data"), data);
-	for (unsigned i = 0; i < 3; i++)
-		folder_forget(data);
-	folder_forget(group);
-	folder_forget(other);
-	folder_forget_files(nodes);
-}
-END_TEST
-
-/* The file has changed while it was closed. */
-START_TEST(nodes_of_what_is_gone)
-{
-	static const char *const names[] = {"group", "again", "soft"};
-	struct h5_tree_node *nodes[FILES], *inside[3], *below, *unused;
-	struct h5_tree_handle *handle;
-	struct h5_tree_dir *dir;
-	char from[512], path[200];
-
-	folder_find_files(nodes);
-	for (unsigned i = 0; i < 3; i++)
-		inside[i] = folder_find(nodes[0], names[i]);
-	below = folder_find(inside[0], "inner");
-	unused = folder_find(nodes[0], "empty");
-	SUCCEEDS(folder_use(nodes[1]));
-	SUCCEEDS(folder_use(nodes[2]));
-	ck_assert_str_eq(folder.closed, "a");
-	folder_forget(unused);
-	scratch_fixture("check_links.h5", from);
-	snprintf(path, sizeof path, "%s/a.h5", folder.path);
-	scratch_copy(from, path);
-	SUCCEEDS(folder_use(nodes[0]));
-	ck_assert_int_eq(folder_use(inside[1]), -ESTALE); /* there is no such name */
-	ck_assert_int_eq(folder_use(inside[2]), -ESTALE);
-	ck_assert_int_eq(folder_use(below), -ESTALE);
-	ck_assert_int_eq(h5_tree_opendir(folder.tree, inside[1], &dir), -ESTALE);
-	ck_assert_int_eq(h5_tree_open_file(folder.tree, inside[1], O_RDONLY, &handle), -ESTALE);
-	ck_assert_uint_eq(nodes[0]->file->uses, 0);
-	ck_assert_uint_eq(nodes[0]->file->held, 0);
-	folder_forget(below);
-	for (unsigned i = 0; i < 3; i++)
-		folder_forget(inside[i]);
-	folder_forget_files(nodes);
-}
-END_TEST
-
-/* Nobody knows the file any more while it is open; the name leads to another node then. */
-START_TEST(files_that_are_forgotten)
-{
-	struct h5_tree_node *nodes[FILES];
-	struct h5_tree_file *file;
-
-	folder_find_files(nodes);
-	SUCCEEDS(folder_use(nodes[0]));
-	file = nodes[0]->file;
-	folder_forget(nodes[0]);
-	ck_assert(file->is_orphan);
-	nodes[0] = folder_find(h5_tree_root(folder.tree), "a.h5");
-	ck_assert_ptr_ne(nodes[0]->file, file);
-	SUCCEEDS(folder_use(nodes[0]));
-	ck_assert_uint_eq(folder.tree->open_count, 2);
-	SUCCEEDS(folder_use(nodes[1]));
-	ck_assert_str_eq(folder.closed, "a");
-	ck_assert_int_eq(nodes[0]->file->state, H5_TREE_OPEN);
-	folder_forget_files(nodes);
-}
-END_TEST
-
-int main(void)
-{
-	const struct unit_test tests[] = {{signatures, 1},
-					  {a_look_at_the_signature, 1},
-					  {as_many_files_as_may_be_open, 1},
-					  {files_that_requests_use, 1},
-					  {requests_that_are_given_up, 1},
-					  {long_urls, 1},
-					  {files_that_are_replaced_before_a_look, 1},
-					  {two_names_of_a_file, 1},
-					  {files_that_others_change, 1},
-					  {files_that_are_replaced_before_they_open, 1},
-					  {links_in_files_that_do_not_open, 1},
-					  {files_that_are_locked, 1},
-					  {waiting_threads_are_woken, 1},
-					  {idle_files, 1},
-					  {commits_of_all_files, 1},
-					  {changes_that_are_lost, 1},
-					  {what_waits_for_a_file_that_closes_can_be_given_up, 1},
-					  {commits_while_a_file_closes, 1},
-					  {nodes_outlive_the_opening, 1},
-					  {nodes_of_what_is_gone, 1},
-					  {files_that_are_forgotten, 1}};
-
-	return unit_run("tree_files", begin, folder_end, tests, sizeof tests / sizeof *tests);
-}
+UNIT_MAIN_AROUND("tree_files", begin, folder_end, signatures, a_look_at_the_signature,
+		 as_many_files_as_may_be_open, files_that_requests_use, requests_that_are_given_up, long_urls,
+		 files_that_are_replaced_before_a_look, two_names_of_a_file, files_that_others_change,
+		 files_that_are_replaced_before_they_open, files_that_do_not_open,
+		 links_in_files_that_do_not_open, files_that_are_locked, waiting_threads_are_woken,
+		 idle_files, commits_of_all_files, changes_that_are_lost,
+		 what_waits_for_a_file_that_closes_can_be_given_up, commits_while_a_file_closes)
