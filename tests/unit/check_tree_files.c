@@ -79,7 +79,8 @@ START_TEST(a_look_at_the_signature)
 	for (unsigned i = 0; i < 2; i++) {
 		nodes[i] = folder_find(h5_tree_root(folder.tree), "x.h5");
 		ck_assert_int_eq(h5_tree_kind(nodes[i]), H5_TREE_FILE);
-		fault_call_arm(CALL_SHORT, 1, false); /* that another look would find */
+		if (!i)
+			fault_call_arm(CALL_SHORT, 1, false); /* that another look would find */
 	}
 	ck_assert(!fault_call_disarm());
 	ck_assert_ptr_eq(nodes[0], nodes[1]);
