@@ -35,6 +35,7 @@ struct store {
 	char names[MOST][H5_REMOTE_NAME]; /* of files that were opened, by their numbers */
 	const char *listed, *opened;	  /* tags of all objects, in the listing and when they are opened */
 	int code;			  /* of replies to who reads */
+	unsigned ahead;			  /* requests for what nobody waits for */
 };
 
 static size_t size_of(const char *key)
@@ -111,6 +112,7 @@ static void *serve(void *arg)
 			reply.got = h5_min(request->n, reply.size - request->offset);
 		}
 		reply.received = reply.got;
+		s->ahead += request->what == H5_REMOTE_READ && !request->urgent;
 		reply.version = h5_listing_version(s->opened);
 		if (request->what == H5_REMOTE_READ && s->code)
 			reply = (struct h5_remote_reply){.id = request->id, .code = s->code};
@@ -393,5 +395,38 @@ START_TEST(an_object_that_is_read)
 }
 END_TEST
 
+/* What comes next is asked for, but of an object that is not read in order, or not read at all, nothing. */
+START_TEST(an_object_that_is_read_in_order)
+{
+	enum { END = 2097152 + SIGNATURE, STEP = 128 << 10 };
+
+	for (unsigned kind = 0; kind < 3; kind++) {
+		struct h5_tree_entry folder, entry;
+		struct h5_tree_handle *handle;
+		struct store s;
+		static char bytes[STEP];
+		size_t got;
+
+		begin(&s);
+		ck_assert_int_eq(open_store(&s), 0);
+		ck_assert_int_eq(h5_tree_lookup(s.tree, h5_tree_root(s.tree), "s", &folder), 0);
+		ck_assert_int_eq(h5_tree_lookup(s.tree, folder.node, "2097152.h5", &entry), 0);
+		ck_assert_int_eq(h5_tree_open_file(s.tree, entry.node, 0, &handle), 0);
+		for (unsigned i = 0; i < 7 && kind; i++) {
+			const uint64_t at = kind == 1 ? i * STEP : END + i;
+
+			ck_assert_int_eq(h5_tree_read(handle, at, bytes, STEP, &got), 0);
+			ck_assert_uint_eq(got, kind == 1 ? STEP : 0);
+		}
+		h5_tree_close_file(handle);
+		h5_tree_forget(s.tree, entry.node, 1);
+		h5_tree_forget(s.tree, folder.node, 1);
+		end(&s);
+		ck_assert_int_eq(s.ahead > 0, kind == 1);
+	}
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("bucket_objects", {every_allocation_can_fail, QUESTIONS}, {signatures_of_objects, 1},
-		{an_object_that_is_a_file, 1}, {an_object_that_is_read, 1})
+		{an_object_that_is_a_file, 1}, {an_object_that_is_read, 1},
+		{an_object_that_is_read_in_order, 1})

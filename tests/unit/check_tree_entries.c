@@ -639,6 +639,8 @@ START_TEST(what_is_open_in_the_end)
 	struct h5_tree_handle *handles[2];
 	struct h5_tree_dir *dirs[3];
 	uint64_t found;
+	char byte;
+	size_t got;
 
 	folder_make_file("x", "x", 0, 1);
 	x = folder_find(root, "x");
@@ -647,6 +649,9 @@ START_TEST(what_is_open_in_the_end)
 	SUCCEEDS(h5_tree_opendir(folder.tree, a, &dirs[2]));
 	SUCCEEDS(h5_tree_open_file(folder.tree, data, O_RDONLY, &handles[0]));
 	SUCCEEDS(h5_tree_open_file(folder.tree, x, O_RDONLY, &handles[1]));
+	h5_wait_set(note_wait);
+	SUCCEEDS(h5_tree_read(handles[1], 0, &byte, 1, &got));
+	ck_assert(got == 1 && byte == 'x' && !h5_wait_is_noticed());
 	ck_assert_int_eq(h5_tree_seek(handles[0], UINT64_C(1) << 40, false, &found), -ENXIO);
 	ck_assert_int_eq(h5_tree_finish(folder.tree), 0);
 	ck_assert_str_eq(folder.closed, "a");

@@ -325,6 +325,10 @@ START_TEST(files_that_others_change)
 	struct h5_tree_node *nodes[FILES];
 
 	folder_find_files(nodes);
+	/* To open a file may take long. */
+	h5_wait_set(post_wait);
+	SUCCEEDS(folder_use(nodes[0]));
+	ck_assert(!h5_wait_is_noticed());
 	for (unsigned i = 0; i < 4; i++) {
 		SUCCEEDS(folder_use(nodes[i % 2]));
 		ck_assert_ptr_eq(refreshed, nodes[i % 2]->file->vfs);
