@@ -15,6 +15,7 @@ static void close_overlay(struct h5_io *io)
 
 static const struct h5_io_ops ops = {.read = h5_overlay_read,
 				     .readv = h5_overlay_readv,
+				     .want = h5_overlay_want,
 				     .stat = h5_overlay_stat,
 				     .unlock = h5_overlay_unlock,
 				     .close = close_overlay};
@@ -90,6 +91,40 @@ START_TEST(a_lock_beneath_that_cannot_be_given_up)
 	struct h5_overlay overlay = {.io.ops = &ops, .beneath = &beneath};
 
 	ck_assert_int_eq(h5_io_unlock(&overlay.io), -ENOLCK);
+}
+END_TEST
+
+static const struct h5_io_range *wanted;
+static enum h5_wanted wanted_when;
+
+static uint64_t note_wanted(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			    enum h5_wanted when)
+{
+	(void)io;
+	ck_assert_uint_eq(count, 1);
+	wanted = ranges;
+	wanted_when = when;
+	return 1234;
+}
+
+static int stat_fails(struct h5_io *io, struct h5_io_stat *st)
+{
+	(void)io;
+	(void)st;
+	return -EACCES;
+}
+
+START_TEST(what_is_beneath_is_asked)
+{
+	static const struct h5_io_ops ops_beneath = {.want = note_wanted, .stat = stat_fails};
+	static const struct h5_io_range range = {5, 7};
+	struct h5_io beneath = {.ops = &ops_beneath};
+	struct h5_overlay overlay = {.io.ops = &ops, .beneath = &beneath};
+	struct h5_io_stat st;
+
+	ck_assert_uint_eq(h5_io_want(&overlay.io, &range, 1, H5_WANTED_SOON), 1234);
+	ck_assert(wanted == &range && wanted_when == H5_WANTED_SOON);
+	ck_assert_int_eq(h5_io_stat(&overlay.io, &st), -EACCES);
 }
 END_TEST
 
@@ -324,7 +359,7 @@ START_TEST(locks_and_bytes_of_both_files)
 }
 END_TEST
 
-UNIT_MAIN("overlay", reads_see_patches, a_lock_beneath_that_cannot_be_given_up,
+UNIT_MAIN("overlay", reads_see_patches, a_lock_beneath_that_cannot_be_given_up, what_is_beneath_is_asked,
 	  bytes_beneath_that_cannot_be_read, an_endless_one_goes_on_with_zeros,
 	  patches_are_found_by_their_offset, pages_replace_the_origin, either_file_of_pages_can_fail,
 	  a_stat_is_of_both_files, locks_and_bytes_of_both_files)
