@@ -413,6 +413,26 @@ START_TEST(any_subfile_can_fail)
 }
 END_TEST
 
+/* A subfile that fails has more stripes in the range than are read at a time. */
+START_TEST(many_stripes_that_fail)
+{
+	char buf[2000];
+
+	for (unsigned i = 0; i < 2; i++)
+		for (size_t n = 500; n <= sizeof buf; n += 3) {
+			struct fake stub = {0}, fakes[2] = {{.st.size = 1000}, {.st.size = 1000}};
+			struct h5_io *io = open_fakes(&stub, fakes, 2, 1);
+			size_t got;
+
+			ck_assert_int_eq(h5_io_read_some(io, 0, buf, n, &got), 0);
+			ck_assert_uint_eq(got, n);
+			fakes[i].read = -EIO;
+			ck_assert_int_eq(h5_io_read_some(io, 0, buf, n, &got), -EIO);
+			h5_io_close(io);
+		}
+}
+END_TEST
+
 /* Where addresses end, by the size of one subfile; the others are empty. */
 START_TEST(sizes_of_subfiles)
 {
@@ -491,5 +511,5 @@ START_TEST(what_subfiles_tell_is_joined)
 END_TEST
 
 UNIT_MAIN("subfiles", driver_information, folders, configurations, stripes, reads_of_a_subfile,
-	  a_missing_subfile, a_short_subfile, huge_stripes, any_subfile_can_fail, sizes_of_subfiles,
-	  what_subfiles_tell_is_joined)
+	  a_missing_subfile, a_short_subfile, huge_stripes, any_subfile_can_fail, many_stripes_that_fail,
+	  sizes_of_subfiles, what_subfiles_tell_is_joined)
