@@ -2,6 +2,7 @@
 #include "crash_image.h"
 #include "object/path.h"
 #include "scratch.h"
+#include "vfs/names.h"
 #include "vfs/node.h"
 #include "vfs/objects.h"
 #include "vfs_scene.h"
@@ -262,5 +263,37 @@ START_TEST(what_nobody_looks_at_is_removed)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("pending", {what_nobody_looks_at_is_removed, 1}, {a_name_comes_before_the_old_one_goes, 12},
-		{the_last_name_that_a_commit_knows_goes, 2}, {a_count_rises_before_the_name_comes, 8})
+/* A group that names come to in one commit, and go from in the next, or the other way round, needs a commit
+ * between the two. */
+START_TEST(what_becomes_of_groups)
+{
+	static const enum h5_name_role orders[2][2] = {{H5_NAME_COMES, H5_NAME_GOES},
+						       {H5_NAME_GOES, H5_NAME_COMES}};
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, "header_create-latest.h5");
+	for (unsigned i = 0; i < 2; i++) {
+		const enum h5_name_role first = orders[i][0], second = orders[i][1];
+		const uint64_t group = 1000 + i, other = 2000;
+
+		ck_assert(!h5_names_need_commit(scene.vfs, group, first));
+		SUCCEEDS(h5_names_add_role(scene.vfs, group, first));
+		SUCCEEDS(h5_names_add_role(scene.vfs, group, first));
+		ck_assert(!h5_names_need_commit(scene.vfs, group, first));
+		ck_assert(h5_names_need_commit(scene.vfs, group, second));
+		ck_assert(!h5_names_need_commit(scene.vfs, other, second));
+		SUCCEEDS(h5_names_add_role(scene.vfs, group, second));
+		ck_assert(h5_names_need_commit(scene.vfs, group, first));
+		ck_assert(h5_names_need_commit(scene.vfs, group, second));
+	}
+	/* The commit has made all of that durable. */
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert(!h5_names_need_commit(scene.vfs, 1000, H5_NAME_COMES));
+	ck_assert(!h5_names_need_commit(scene.vfs, 1001, H5_NAME_GOES));
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("pending", {what_becomes_of_groups, 1}, {what_nobody_looks_at_is_removed, 1},
+		{a_name_comes_before_the_old_one_goes, 12}, {the_last_name_that_a_commit_knows_goes, 2},
+		{a_count_rises_before_the_name_comes, 8})
