@@ -1,5 +1,5 @@
 /* The kernel's numbers for nodes, without a mount: each leads to its own node as long as the kernel has it,
- * whatever becomes of the name. */
+ * whatever becomes of the name. And how many names a directory has. */
 #include "fault_alloc.h"
 #include "scratch.h"
 #include "unit.h"
@@ -183,4 +183,36 @@ START_TEST(growing_table)
 }
 END_TEST
 
-UNIT_MAIN("node_number", directories_of_one_name, renamed_directories, growing_table)
+/* A directory is as large as it has names, which are counted once and then added and taken away. */
+START_TEST(sizes_of_directories)
+{
+	struct h5_vfs_entry d, inner[3];
+	struct stat st, root;
+	char name[] = "0";
+
+	begin();
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, h5_vfs_root(scene.vfs), &root));
+	SUCCEEDS(make("d", &d));
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, h5_vfs_root(scene.vfs), &st));
+	ck_assert_int_eq(st.st_size, root.st_size + 1);
+	for (int i = 0; i < 3; i++) {
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, d.node, &st));
+		ck_assert_int_eq(st.st_size, i);
+		name[0] = (char)('0' + i);
+		SUCCEEDS(h5_vfs_mkdir(scene.vfs, d.node, name, &inner[i]));
+	}
+	for (int i = 2; i >= 0; i--) {
+		SUCCEEDS(h5_vfs_getattr(scene.vfs, d.node, &st));
+		ck_assert_int_eq(st.st_size, i + 1);
+		name[0] = (char)('0' + i);
+		SUCCEEDS(h5_vfs_rmdir(scene.vfs, d.node, name));
+		h5_vfs_forget(scene.vfs, inner[i].node, 1);
+	}
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, d.node, &st));
+	ck_assert_int_eq(st.st_size, 0);
+	h5_vfs_forget(scene.vfs, d.node, 1);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
+UNIT_MAIN("node_number", sizes_of_directories, directories_of_one_name, renamed_directories, growing_table)
