@@ -304,6 +304,33 @@ START_TEST(lru_keeps_the_last_one_that_nobody_has_yet)
 }
 END_TEST
 
+/* So it does while a value that is over the budget is in use. */
+START_TEST(lru_keeps_the_last_idle_one_beside_those_in_use)
+{
+	struct loader l = {0};
+	struct h5_lru_key first = {&kind, 0, 1, 0}, second = {&kind, 0, 2, 0}, third = {&kind, 0, 3, 0};
+	struct h5_lru_entry *a, *b;
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(10, &lru), 0);
+	touch(lru, &l, 1);
+	ck_assert_int_eq(h5_lru_get(lru, &second, load, &l, &a), 0);
+	ck_assert(h5_lru_has(lru, &first));
+	h5_lru_put(lru, a); /* is the last one now */
+	ck_assert(!h5_lru_has(lru, &first));
+	ck_assert(h5_lru_has(lru, &second));
+	/* Nor does a load that fails evict it. */
+	l.result = -EIO;
+	ck_assert_int_eq(h5_lru_get(lru, &third, load, &l, &b), -EIO);
+	ck_assert(h5_lru_has(lru, &second));
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	ck_assert_uint_eq(stats.evictions, 1);
+	h5_lru_close(lru);
+}
+END_TEST
+
 /* A value that was not loaded is found as others are, and counts. */
 START_TEST(lru_takes_what_it_is_given)
 {
@@ -653,7 +680,8 @@ END_TEST
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
-	  lru_keeps_the_last_one_that_nobody_has_yet, lru_takes_what_it_is_given, lru_forgets_all_but_a_kind,
-	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  lru_keeps_the_last_one_that_nobody_has_yet, lru_keeps_the_last_idle_one_beside_those_in_use,
+	  lru_takes_what_it_is_given, lru_forgets_all_but_a_kind, lru_reserves_within_its_budget,
+	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
 	  lru_waits_for_room_only_while_it_is_wanted, lru_tells_the_end_of_a_load,
 	  lru_tells_when_there_is_room, lru_charges_what_is_over_its_budget)
