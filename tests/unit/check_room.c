@@ -101,6 +101,45 @@ START_TEST(a_request_that_is_not_wanted_any_more)
 }
 END_TEST
 
+/* Memory did not fail it, this time: to run again would not help. */
+START_TEST(a_request_that_fails_for_another_reason)
+{
+	struct h5_account account = {0}, other = {0};
+	struct h5_charge a = {0}, b = {0};
+	struct h5_room *room;
+	int rc = -EIO;
+
+	ck_assert_int_eq(h5_room_open(10 << 20, NULL, NULL, &room), 0);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 1 << 20), 0);
+	h5_account_end(&account);
+	ck_assert(!h5_account_again(&account, &rc));
+	ck_assert_int_eq(rc, -EIO);
+	/* More than there is at all is not more alone. */
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 11 << 20), -EFBIG);
+	h5_account_end(&account);
+	rc = -EFBIG;
+	ck_assert(!h5_account_again(&account, &rc));
+	/* Refused in a run that could do without; the next one is not. */
+	h5_account_begin(&other, room);
+	ck_assert_int_eq(h5_charge_set(&b, 8 << 20), 0);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 8 << 20), -ENOMEM);
+	h5_account_end(&account);
+	h5_account_set(&other);
+	h5_account_end(&other);
+	rc = 0;
+	ck_assert(!h5_account_again(&account, &rc));
+	h5_account_begin(&account, room);
+	h5_account_end(&account);
+	rc = -EIO;
+	ck_assert(!h5_account_again(&account, &rc));
+	ck_assert_int_eq(rc, -EIO);
+	h5_room_close(room);
+}
+END_TEST
+
 /* ---- turns: the linker leads h5_thread_wait_a_second() here ---- */
 
 void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
@@ -226,5 +265,5 @@ START_TEST(many_large_requests_come_to_their_end)
 }
 END_TEST
 
-UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more, turns_are_told,
-	  many_large_requests_come_to_their_end)
+UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more,
+	  a_request_that_fails_for_another_reason, turns_are_told, many_large_requests_come_to_their_end)
