@@ -135,6 +135,31 @@ START_TEST(the_same_as_without)
 }
 END_TEST
 
+/* A cursor that was released answers for nothing. */
+START_TEST(released_after_each_lookup)
+{
+	unsigned seen[H5_INDEX_BTREE2 + 1] = {0};
+	FILE *text = open_account();
+	struct walker w;
+
+	while (open_next(text, &w)) {
+		for (uint64_t n = 0; n < w.n && n < 50; n++) {
+			struct h5_chunk chunk;
+
+			compare(&w, n);
+			h5_chunk_cursor_release(w.o.index, &w.cursor);
+			compare(&w, n);
+			look(&w, NULL, n, &chunk);
+			seen[w.o.layout.chunked.index] += chunk.address != H5_UNDEF;
+		}
+		close_this(&w);
+	}
+	fclose(text);
+	for (unsigned i = 0; i <= H5_INDEX_BTREE2; i++)
+		ck_assert_uint_gt(seen[i], 0);
+}
+END_TEST
+
 /* ---- what it costs ---- */
 
 static uint64_t asked(const struct walker *w)
@@ -259,5 +284,5 @@ START_TEST(no_chunk_is_beyond_the_maximum)
 END_TEST
 
 UNIT_MAIN_LOOPS("chunk_index_cursor", {the_same_as_without, sizeof orders / sizeof *orders},
-		{neighbours_ask_once_a_block, 1}, {what_is_absent_costs_one_descent, 1},
-		{no_chunk_is_beyond_the_maximum, 1})
+		{released_after_each_lookup, 1}, {neighbours_ask_once_a_block, 1},
+		{what_is_absent_costs_one_descent, 1}, {no_chunk_is_beyond_the_maximum, 1})
