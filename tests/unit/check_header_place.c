@@ -523,6 +523,48 @@ START_TEST(several_together)
 }
 END_TEST
 
+/* A header across the edge of a page is laid anew all the same: its messages go to a block, and what leads
+ * there is in it, though that is no cell. */
+START_TEST(laid_anew_across_a_page)
+{
+	static const size_t sizes[MESSAGES] = {48, 200, 64, 64};
+	const unsigned left_out = (unsigned)_i;
+	struct h5_message messages[MESSAGES];
+	unsigned n = 0, found = 0;
+	struct h5_header h;
+	struct hand hand;
+
+	begin(&hand, sizes, PREFIX + 30);
+	SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+	for (unsigned i = 0; i < h.count; i++)
+		if (i != left_out)
+			messages[n++] = h.messages[i];
+	ck_assert_uint_eq(n, hand.count - 1);
+	SUCCEEDS(h5_header_rewrite(hand.s.file, hand.address, messages, n, H5_STAGE_OBJECT));
+	h5_header_release(&h);
+	SUCCEEDS(h5_tx_commit(hand.s.file));
+	scratch_close(&hand.s);
+	scratch_open(&hand.s);
+	SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+	SUCCEEDS(h5_header_check(hand.s.file, &h));
+	ck_assert_uint_gt(h.chunk_count, 1);
+	for (unsigned i = 0; i < h.count; i++) {
+		const struct h5_message *m = &h.messages[i];
+		const unsigned number = *m->data;
+
+		ck_assert_uint_lt(number, hand.count);
+		ck_assert_uint_eq(m->size, sizes[number]);
+		for (size_t k = 0; k < m->size; k++)
+			ck_assert_uint_eq(m->data[k], (uint8_t)(number + k * 7));
+		found |= 1u << number;
+	}
+	ck_assert_uint_eq(h.count, n);
+	ck_assert_uint_eq(found, ((1u << hand.count) - 1) & ~(1u << left_out));
+	h5_header_release(&h);
+	scratch_release(&hand.s);
+}
+END_TEST
+
 /* A block that cannot be laid. */
 START_TEST(blocks_that_cannot_be)
 {
@@ -546,4 +588,4 @@ END_TEST
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
 		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
-		{several_together, 1}, {blocks_that_cannot_be, 1})
+		{several_together, 1}, {laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
