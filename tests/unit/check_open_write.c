@@ -529,6 +529,81 @@ START_TEST(warnings_without_memory)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("open_write", {ends_of_the_file, 2}, {marks, 2}, {other_names, 2}, {sizes_of_pages, 1},
-		{not_for_swmr, 3}, {blocks_of_driver_information, 1}, {what_members_cannot_have, 1},
-		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
+/* ---- failures ---- */
+
+static blkcnt_t blocks(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(scratch.path, &st), 0);
+	return st.st_blocks;
+}
+
+/* A file with much free space, which it keeps track of, is opened for writing while each allocation fails
+ * once, or each read. If it is not opened, none of its bytes change, and none of its space is given back. */
+START_TEST(opening_fails)
+{
+	enum { MUCH = 1 << 16 };
+	static const uint8_t bytes[MUCH];
+	struct crash_image before = {0};
+	const blkcnt_t least = MUCH / 512;
+	unsigned long failed = 0;
+	uint64_t at, behind;
+
+	begin("crash_persist.h5");
+	scratch_open(&scratch);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, MUCH, &at));
+	SUCCEEDS(h5_tx_write(scratch.file, at, bytes, MUCH));
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, MUCH, &behind));
+	SUCCEEDS(h5_tx_write(scratch.file, behind, bytes, MUCH));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	h5_tx_free(scratch.file, at, MUCH);
+	SUCCEEDS(h5_tx_write(scratch.file, behind, "1", 1));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	crash_image_load(&before, scratch.path);
+	for (int memory = 0; memory < 2; memory++) {
+		struct fault_io fault = {.reads = true, .error = -EIO};
+		bool fired = true;
+
+		scratch_wrap(&scratch, memory ? NULL : &fault);
+		for (unsigned long n = 1; fired; n++) {
+			struct crash_image after = {0};
+			int rc;
+
+			/* The hole that the last mount has made has room again. */
+			crash_image_save(&before, scratch.path);
+			ck_assert_int_gt(blocks(), 2 * least);
+			if (memory)
+				fault_alloc_arm(n);
+			else
+				fault_io_arm(&fault, n);
+			fault_alloc_count(memory);
+			rc = h5_open_file(scratch.path, &scratch.options, &scratch.set, NULL);
+			fault_alloc_count(false);
+			fired = memory ? fault_alloc_disarm() : fault_io_disarm(&fault);
+			if (!rc) {
+				scratch_close(&scratch);
+				ck_assert_int_lt(blocks(), 2 * least);
+				continue;
+			}
+			ck_assert(fired && rc == (memory ? -ENOMEM : -EIO));
+			ck_assert_int_gt(blocks(), 2 * least);
+			crash_image_load(&after, scratch.path);
+			ck_assert_uint_eq(after.size, before.size);
+			ck_assert_mem_eq(after.data, before.data, before.size);
+			free(after.data);
+			failed++;
+		}
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_gt(failed, 20);
+	free(before.data);
+	scratch_release(&scratch);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {ends_of_the_file, 2}, {marks, 2}, {other_names, 2},
+		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
+		{what_members_cannot_have, 1}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
+		{warnings_without_memory, 1})
