@@ -2,7 +2,9 @@
 #include "change/transaction.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -683,6 +685,55 @@ START_TEST(giving_back_fails)
 }
 END_TEST
 
+/* Each call of a commit fails once. If that is when cells are written, the file takes no more changes, and
+ * its journal stays; the next mount finds all of the commit. */
+START_TEST(a_commit_that_breaks_off)
+{
+	static const uint64_t cells[] = {64, 2000, 3000};
+	enum { CELLS = sizeof cells / sizeof *cells };
+	unsigned long broken = 0, n = 1;
+
+	for (bool fired = true; fired; n++) {
+		struct fault_io fault = {.error = -EIO};
+		uint8_t before[CELLS], now;
+		unsigned changed = 0;
+		char journal[200];
+		bool writable;
+		int rc;
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_wrap(&scratch, &fault);
+		scratch_open(&scratch);
+		snprintf(journal, sizeof journal, "%s.h5fs-journal", scratch.path);
+		for (unsigned i = 0; i < CELLS; i++) {
+			SUCCEEDS(h5_file_read(scratch.file, cells[i], &before[i], 1));
+			now = before[i] ^ 0x5a;
+			SUCCEEDS(h5_tx_patch(scratch.file, cells[i], &now, 1, H5_STAGE_BLOCK + i));
+		}
+		fault_io_arm(&fault, n);
+		rc = h5_tx_commit(scratch.file);
+		fired = fault_io_disarm(&fault);
+		ck_assert_int_eq(rc, fired ? -EIO : 0);
+		writable = h5_tx_is_writable(scratch.file);
+		scratch_close(&scratch);
+		ck_assert_int_eq(access(journal, F_OK) == 0, !writable && n > 1);
+		scratch_wrap(&scratch, NULL);
+		scratch_open(&scratch);
+		for (unsigned i = 0; i < CELLS; i++) {
+			SUCCEEDS(h5_file_read(scratch.file, cells[i], &now, 1));
+			ck_assert(now == before[i] || now == (before[i] ^ 0x5a));
+			changed += now != before[i];
+		}
+		/* The first call is the sync of what is new. */
+		ck_assert_uint_eq(changed, rc && (writable || n == 1) ? 0 : CELLS);
+		broken += rc && !writable && n > 1;
+		scratch_release(&scratch);
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_eq(broken, CELLS);
+}
+END_TEST
+
 /* One that cannot be settled does not keep the other from its commit. */
 START_TEST(a_commit_settles_each_participant_once)
 {
@@ -721,4 +772,5 @@ UNIT_MAIN("transaction", holes_after_one_that_fails, what_was_committed, a_cell_
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
 	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
 	  space_goes_back_to_the_file_system, an_end_that_was_not_committed, holes_that_cannot_be_made,
-	  space_that_is_kept_is_not_given_back, giving_back_fails, a_commit_settles_each_participant_once)
+	  space_that_is_kept_is_not_given_back, giving_back_fails, a_commit_that_breaks_off,
+	  a_commit_settles_each_participant_once)
