@@ -840,13 +840,14 @@ START_TEST(members_that_cannot_be_cut)
 
 	for (bool fired = true; fired; n++) {
 		struct fault_io fault = {.error = -EIO};
-		uint64_t metadata, raw, other, again;
+		uint64_t metadata, raw, gone, other, again;
 		struct scratch s;
 		uint8_t byte;
 		int rc;
 
 		begin_split(&s, splits[_i], &fault);
 		allocate_in_both(s.file, &metadata, &raw);
+		SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &gone));
 		SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &other));
 		SUCCEEDS(h5_tx_write(s.file, other, "z", 1));
 		SUCCEEDS(h5_tx_commit(s.file));
@@ -854,6 +855,7 @@ START_TEST(members_that_cannot_be_cut)
 		SUCCEEDS(h5_tx_write(s.file, raw, "r", 1));
 		SUCCEEDS(h5_tx_patch(s.file, metadata, "m", 1, H5_STAGE_BLOCK));
 		SUCCEEDS(h5_tx_commit(s.file));
+		h5_tx_free(s.file, gone, 1 << 16); /* since the last commit, and nothing else has changed */
 		fault_io_arm(&fault, n);
 		rc = h5_tx_give_back(s.file, 1);
 		fired = fault_io_disarm(&fault);
@@ -861,6 +863,8 @@ START_TEST(members_that_cannot_be_cut)
 		ck_assert_int_eq(h5_tx_is_writable(s.file), !rc);
 		failed += rc != 0;
 		if (!rc && !fired) {
+			SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &again));
+			ck_assert_uint_eq(again, gone);
 			SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 1 << 16, &again));
 			ck_assert_uint_eq(again, other);
 		}
@@ -875,8 +879,8 @@ START_TEST(members_that_cannot_be_cut)
 		fault_io_release(&fault);
 	}
 	/* A sync, and a write and a sync of the journal, each of which must succeed, before the commit and
-	 * behind it; its record, which may fail; its cell; the cuts, which may fail. */
-	ck_assert_uint_eq(n - 2, 3 + 2 + 1 + 3 + 2);
+	 * behind it; its record, which may fail; its cell; the cuts and a hole, which may fail. */
+	ck_assert_uint_eq(n - 2, 3 + 2 + 1 + 3 + 3);
 	ck_assert_uint_eq(failed, 3 + 1 + 3);
 }
 END_TEST
