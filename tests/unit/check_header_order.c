@@ -329,5 +329,39 @@ START_TEST(marks)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("order of headers", {changes_after_a_move, 2}, {changes_in_what_moves, 6},
-		{changes_beside_a_link, 1}, {marks, 1})
+/* A message that is updated is written at the stage of its type: those that show names with the names. */
+START_TEST(stages_of_updates)
+{
+	static const struct {
+		enum h5_message_type type;
+		unsigned stage;
+	} cases[] = {{H5_MSG_COMMENT, H5_STAGE_OBJECT},
+		     {H5_MSG_DATASPACE, H5_STAGE_DATASPACE},
+		     {H5_MSG_SYMBOL_TABLE, H5_STAGE_NAME},
+		     {H5_MSG_LINK_INFO, H5_STAGE_NAME}};
+	enum { CASES = sizeof cases / sizeof *cases };
+	static const uint8_t body[16] = {0};
+	const struct h5_new_header how = {.room = 0};
+	struct h5_new_message messages[CASES];
+	struct h5_file *file;
+	struct scene s;
+
+	begin(&s);
+	file = s.scratch.file;
+	for (unsigned i = 0; i < CASES; i++)
+		messages[i] =
+			(struct h5_new_message){.type = cases[i].type, .body = body, .size = sizeof body};
+	SUCCEEDS(h5_header_create(file, messages, CASES, &how, &s.header));
+	SUCCEEDS(h5_tx_commit(file));
+	for (unsigned i = 0; i < CASES; i++) {
+		SUCCEEDS(h5_header_update(file, s.header, cases[i].type, set_first, NULL));
+		ck_assert_uint_eq(h5_tx_latest_stage(file, s.header, 256), cases[i].stage);
+		ck_assert(!h5_tx_changes_before(file, s.header, 256, cases[i].stage));
+		SUCCEEDS(h5_tx_commit(file));
+	}
+	end(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("order of headers", {stages_of_updates, 1}, {changes_after_a_move, 2},
+		{changes_in_what_moves, 6}, {changes_beside_a_link, 1}, {marks, 1})
