@@ -9,6 +9,7 @@ UNIT_TESTS = \
 	tests/unit/check_bad_structures \
 	tests/unit/check_base \
 	tests/unit/check_btree \
+	tests/unit/check_btree1_nodes \
 	tests/unit/check_btree1_write \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
@@ -189,6 +190,7 @@ scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib
 	tests/lib/python_runner.c tests/lib/python_runner.h
 index_target = tests/lib/index_target.c tests/lib/index_target.h $(scratch)
 crash_image = tests/lib/crash_image.c tests/lib/crash_image.h tests/lib/crash_workloads.h
+tests_unit_check_btree1_nodes_SOURCES = tests/unit/check_btree1_nodes.c $(index_target)
 tests_unit_check_btree1_write_SOURCES = tests/unit/check_btree1_write.c $(index_target) $(crash_image)
 btree2_model = tests/lib/btree2_model.c tests/lib/btree2_model.h $(index_target)
 tests_unit_check_btree2_faults_SOURCES = tests/unit/check_btree2_faults.c $(btree2_model) $(crash_image) $(fault_alloc)

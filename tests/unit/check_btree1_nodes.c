@@ -1,0 +1,210 @@
+/* The nodes of a version 1 B-tree of chunks after each change: their keys and siblings, which libhdf5 uses
+ * when it changes the tree; and which nodes may change where they are. */
+#include "index_target.h"
+#include "store/btree1.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNKS = 90, NODES = 500, ALONG = 6 /* chunks of a row */, LEVELS = 8 };
+
+struct seen {
+	uint64_t address;
+	unsigned level, count;
+};
+
+struct scene {
+	struct target t;
+	uint64_t where[CHUNKS]; /* the address of each chunk; H5_UNDEF: not stored */
+	struct seen nodes[NODES];
+	size_t count;
+	uint64_t last[LEVELS], right[LEVELS]; /* of the last node seen of a level: its address, its sibling */
+	uint32_t random;
+};
+
+static uint32_t draw(struct scene *s, uint32_t below)
+{
+	s->random = s->random * 1664525 + 1013904223;
+	return (uint32_t)((uint64_t)s->random * below >> 32);
+}
+
+static void to_scaled(const struct scene *s, uint64_t n, uint64_t scaled[H5_RANK_MAX])
+{
+	memset(scaled, 0, H5_RANK_MAX * sizeof *scaled);
+	scaled[0] = s->t.space.rank == 1 ? n : n / ALONG;
+	if (s->t.space.rank > 1)
+		scaled[1] = n % ALONG;
+}
+
+/* ---- what is in the file ---- */
+
+static bool is_same(const struct scene *s, const struct h5_btree1_key *a, const struct h5_btree1_key *b)
+{
+	return !memcmp(a->offsets, b->offsets, (s->t.space.rank + 1) * sizeof *a->offsets);
+}
+
+static bool is_before(const struct scene *s, const struct h5_btree1_key *a, const struct h5_btree1_key *b)
+{
+	for (unsigned i = 0; i <= s->t.space.rank; i++)
+		if (a->offsets[i] != b->offsets[i])
+			return a->offsets[i] < b->offsets[i];
+	return false;
+}
+
+/* The node, and all below it, from left to right. `low`, `high`: keys of the parent; NULL: the root. */
+static void look(struct scene *s, uint64_t address, int level, const struct h5_btree1_key *low,
+		 const struct h5_btree1_key *high)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(
+		h5_btree1_node_get(s->t.file, address, H5_BTREE1_CHUNK, s->t.space.rank, level, &ref, &node));
+	ck_assert_uint_lt(s->count, NODES);
+	ck_assert_uint_lt(node->level, LEVELS);
+	s->nodes[s->count++] = (struct seen){address, node->level, node->count};
+	ck_assert(node->count || level < 0);
+	ck_assert(!low || is_same(s, low, &node->keys[0]));
+	ck_assert(!high || is_same(s, high, &node->keys[node->count]));
+	for (unsigned i = 0; i < node->count; i++)
+		ck_assert(is_before(s, &node->keys[i], &node->keys[i + 1]));
+	ck_assert_uint_eq(node->left, s->last[node->level]);
+	ck_assert(node->left == H5_UNDEF || s->right[node->level] == address);
+	s->last[node->level] = address;
+	s->right[node->level] = node->right;
+	for (unsigned i = 0; i < node->count && node->level; i++)
+		look(s, node->children[i], node->level - 1, &node->keys[i], &node->keys[i + 1]);
+	h5_file_put(s->t.file, ref);
+}
+
+static void look_at_all(struct scene *s)
+{
+	uint64_t stored = 0;
+
+	s->count = 0;
+	memset(s->last, 0xff, sizeof s->last);
+	memset(s->right, 0xff, sizeof s->right);
+	look(s, h5_chunk_index_layout(s->t.index)->address, -1, NULL, NULL);
+	for (unsigned i = 0; i < LEVELS; i++)
+		ck_assert_uint_eq(s->right[i], H5_UNDEF);
+	for (uint64_t n = 0; n < CHUNKS; n++) {
+		uint64_t scaled[H5_RANK_MAX];
+		struct h5_chunk chunk;
+
+		to_scaled(s, n, scaled);
+		SUCCEEDS(h5_chunk_index_lookup(s->t.index, NULL, scaled, &chunk));
+		ck_assert_uint_eq(chunk.address, s->where[n]);
+		stored += chunk.address != H5_UNDEF;
+	}
+	ck_assert_uint_eq(target_count(&s->t), stored);
+}
+
+/* ---- changes ---- */
+
+static void begin(struct scene *s, const char *name)
+{
+	memset(s, 0, sizeof *s);
+	target_init(&s->t, "btree1_write-2.h5", name, NULL);
+	memset(s->where, 0xff, sizeof s->where);
+	s->random = (uint32_t)name[0];
+}
+
+static void set(struct scene *s, uint64_t n, uint64_t address)
+{
+	const struct h5_chunk chunk = {.address = address, .size = 4};
+	uint64_t scaled[H5_RANK_MAX];
+
+	to_scaled(s, n, scaled);
+	SUCCEEDS(h5_chunk_index_set(s->t.index, scaled, &chunk));
+	s->where[n] = address;
+}
+
+static void trim(struct scene *s, uint64_t row)
+{
+	uint64_t removed = 0, there = 0;
+	const uint64_t first = s->t.space.rank == 1 ? row : row * ALONG;
+
+	for (uint64_t n = first; n < CHUNKS; n++) {
+		there += s->where[n] != H5_UNDEF;
+		s->where[n] = H5_UNDEF;
+	}
+	SUCCEEDS(h5_chunk_index_trim(s->t.index, row, target_count_chunk, &removed));
+	ck_assert_uint_eq(removed, there);
+}
+
+/* A chunk comes or goes, or the last rows do. Most come in the first half, and go in the second. */
+static void change(struct scene *s, unsigned i, unsigned changes)
+{
+	const uint64_t n = draw(s, CHUNKS);
+	const bool comes = draw(s, 8) < (i < changes / 2 ? 6u : 2u);
+
+	if (!draw(s, 40))
+		trim(s, draw(s, s->t.space.rank == 1 ? CHUNKS : CHUNKS / ALONG));
+	else if (comes || s->where[n] != H5_UNDEF)
+		set(s, n, comes ? 1000 + 8 * (uint64_t)draw(s, 1000) : H5_UNDEF);
+}
+
+START_TEST(keys_and_siblings_agree)
+{
+	static const char *const names[] = {"1", "2"};
+	const bool commits = _i / 2;
+	enum { CHANGES = 600 };
+	struct scene *s = malloc(sizeof *s);
+	size_t most = 0;
+
+	ck_assert_ptr_nonnull(s);
+	begin(s, names[_i % 2]);
+	set(s, CHUNKS / 2, 800);
+	for (unsigned i = 0; i < CHANGES; i++) {
+		change(s, i, CHANGES);
+		if (commits && draw(s, 2))
+			SUCCEEDS(target_commit(&s->t));
+		look_at_all(s);
+		most = s->count > most ? s->count : most;
+	}
+	ck_assert_uint_gt(most, 20);
+	target_release(&s->t);
+	free(s);
+}
+END_TEST
+
+/* Chunks come in the middle, at the beginning and at the end. No node of the last commit that stays where it
+ * is has fewer entries: so any mixture of old and new nodes leads to all chunks. */
+START_TEST(a_node_that_splits_moves)
+{
+	struct scene *s = malloc(sizeof *s);
+	struct seen before[NODES];
+	size_t count, moved = 0;
+
+	ck_assert_ptr_nonnull(s);
+	begin(s, "1");
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		const uint64_t n = (uint64_t)(_i == 0 ? i : _i == 1 ? CHUNKS - 1 - i : i * 37 % CHUNKS);
+
+		memcpy(before, s->nodes, sizeof before);
+		count = s->count;
+		set(s, n, 1000 + 8 * n);
+		look_at_all(s);
+		for (size_t a = 0; a < count; a++) {
+			bool stays = false;
+
+			for (size_t b = 0; b < s->count; b++) {
+				if (s->nodes[b].address != before[a].address)
+					continue;
+				stays = true;
+				if (s->nodes[b].level == before[a].level)
+					ck_assert_uint_ge(s->nodes[b].count, before[a].count);
+				else
+					ck_assert_uint_eq(s->nodes[b].level, before[a].level + 1);
+			}
+			moved += !stays;
+		}
+		SUCCEEDS(target_commit(&s->t));
+	}
+	ck_assert_uint_gt(moved, 10);
+	target_release(&s->t);
+	free(s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("btree1_nodes", {keys_and_siblings_agree, 4}, {a_node_that_splits_moves, 3})
