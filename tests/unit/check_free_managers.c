@@ -345,6 +345,7 @@ START_TEST(a_manager_that_comes_and_goes)
 	} cases[] = {{FOR_METADATA, 0},
 		     {FOR_METADATA + 1, 0},
 		     {FOR_METADATA + 200, 0},
+		     {FOR_METADATA + 215, 0}, /* the first try fits; others would not */
 		     {FOR_METADATA + 315, OF_ONE},
 		     {FOR_METADATA + 500, 0}};
 
