@@ -1,5 +1,6 @@
 /* What follows units of change: stages, the journal, caches, blocks that were written meanwhile, and indexes.
  */
+#include "change/btree2_write.h"
 #include "change/watch.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
@@ -413,6 +414,61 @@ START_TEST(stages_of_indexes)
 }
 END_TEST
 
+static int compare_first(void *arg, struct h5_reader record, int *rc)
+{
+	const uint8_t sought = *(const uint8_t *)arg, found = h5_read_u8(&record);
+
+	(void)rc;
+	return sought < found ? -1 : sought > found;
+}
+
+/* The latest stage of a change; the header of the tree changes then. */
+static unsigned stage_of(const struct h5_btree2 *tree)
+{
+	const unsigned latest = h5_tx_latest_stage(tree->file, 0, h5_file_end(tree->file));
+
+	ck_assert(!h5_tx_changes_before(tree->file, tree->address, 1, latest));
+	SUCCEEDS(h5_tx_commit(tree->file));
+	return latest;
+}
+
+/* Indexes of names show a name after what it leads to is there, and lose it after another one is; those that
+ * count uses change after all of these. */
+START_TEST(stages_of_indexes_of_names)
+{
+	static const struct {
+		enum h5_btree2_type type;
+		unsigned comes, goes;
+	} cases[] = {{H5_BTREE2_LINK_NAME, H5_STAGE_NAME, H5_STAGE_UNNAME},
+		     {H5_BTREE2_LINK_ORDER, H5_STAGE_NAME, H5_STAGE_UNNAME},
+		     {H5_BTREE2_SHARED_MESSAGE, H5_STAGE_UNCOUNT, H5_STAGE_UNCOUNT},
+		     {H5_BTREE2_ATTRIBUTE_NAME, H5_STAGE_INDEX, H5_STAGE_INDEX}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_btree2_parameters parameters = {cases[i].type, 16, 512, 100, 40};
+		struct h5_btree2 tree;
+		struct scratch s;
+
+		scratch_init(&s, "dataset_latest.h5");
+		scratch_open(&s);
+		SUCCEEDS(h5_btree2_create(s.file, &parameters, &tree));
+		SUCCEEDS(h5_tx_commit(s.file));
+		for (uint8_t n = 1; n < 4; n++) {
+			const uint8_t record[16] = {n};
+
+			SUCCEEDS(h5_btree2_set(&tree, compare_first, &(uint8_t){n}, record));
+			ck_assert_uint_eq(stage_of(&tree), cases[i].comes);
+		}
+		for (uint8_t n = 1; n < 4; n++) {
+			SUCCEEDS(h5_btree2_remove(&tree, compare_first, &(uint8_t){n}));
+			ck_assert_uint_eq(stage_of(&tree), cases[i].goes);
+			ck_assert_uint_eq(tree.records, 3u - n);
+		}
+		scratch_release(&s);
+	}
+}
+END_TEST
+
 /* ---- space ---- */
 
 /* Bytes that could not be written are not in the file for those who read it. */
@@ -688,4 +744,4 @@ UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_fail
 	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
 	  indexes_are_as_they_were, new_blocks_without_memory, a_key_below_its_node,
 	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, stages_of_indexes,
-	  given_up_without_memory, a_failed_write_does_not_move_the_end)
+	  stages_of_indexes_of_names, given_up_without_memory, a_failed_write_does_not_move_the_end)
