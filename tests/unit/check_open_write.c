@@ -134,6 +134,38 @@ START_TEST(marks)
 }
 END_TEST
 
+static uint8_t flags_now(void)
+{
+	int fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
+	uint8_t flags;
+
+	ck_assert_int_eq(pread(fd, &flags, 1, (off_t)base + FLAGS), 1);
+	close(fd);
+	return flags;
+}
+
+/* Marks of ours stay until the end, whatever else is written into the superblock, and go then. */
+START_TEST(marks_of_ours)
+{
+	begin(fixtures[_i]);
+	state(3, 0, size);
+	scratch.options.swmr = true;
+	scratch_open(&scratch);
+	for (int i = 0; i < 3; i++) {
+		uint64_t at;
+
+		ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
+		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1000, &at));
+		SUCCEEDS(h5_tx_write(scratch.file, at, "a", 1));
+		SUCCEEDS(h5_tx_commit(scratch.file));
+	}
+	ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
+	scratch_close(&scratch);
+	ck_assert_uint_eq(flags_now(), 0);
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* By another name, from another folder, the journal would not be found. */
 START_TEST(other_names)
 {
@@ -603,7 +635,7 @@ START_TEST(opening_fails)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {ends_of_the_file, 2}, {marks, 2}, {other_names, 2},
-		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
+UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {ends_of_the_file, 2}, {marks, 2}, {marks_of_ours, 2},
+		{other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
 		{what_members_cannot_have, 1}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
 		{warnings_without_memory, 1})
