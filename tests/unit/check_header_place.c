@@ -523,6 +523,78 @@ START_TEST(several_together)
 }
 END_TEST
 
+/* A message keeps its order of creation when it changes, unless it gets another one. */
+START_TEST(orders_of_creation)
+{
+	static const uint8_t body[40] = {0};
+	struct h5_new_message m = {
+		.type = H5_MSG_ATTRIBUTE, .has_order = true, .order = 7, .body = body, .size = 24};
+	const struct h5_new_header how = {.tracks_order = true, .room = 100};
+	struct h5_header h;
+	struct scratch s;
+	uint64_t address;
+
+	begin_file(&s);
+	SUCCEEDS(h5_header_create(s.file, &m, 1, &how, &address));
+	for (unsigned i = 0; i < 4; i++) {
+		static const uint16_t orders[] = {7, 7, 9, 9};
+
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		ck_assert_uint_eq(h.count, 1);
+		ck_assert_uint_eq(h.messages->creation_order, orders[i]);
+		m.has_order = i == 1;
+		m.order = i == 1 ? 9 : 3;
+		m.size = i % 2 ? 24 : 40;
+		SUCCEEDS(h5_header_set(s.file, address, h.messages, &m));
+		h5_header_release(&h);
+	}
+	scratch_release(&s);
+}
+END_TEST
+
+/* The first place is across the edge of a page, so the message goes to the second one. Only that one is
+ * divided, and counted. */
+START_TEST(a_place_that_is_no_cell)
+{
+	enum { UNUSED = 200, BEFORE = 20 };
+	static const uint8_t body[8] = {1};
+	const struct h5_new_message m = {.type = H5_MSG_MTIME, .body = body, .size = sizeof body};
+	uint64_t address, raw, first, second;
+	struct h5_header h;
+	struct scratch s;
+	struct built b;
+
+	begin_file(&s);
+	begin_header(&b, 1);
+	append_message(&b, 1, H5_MSG_NIL, 0, NULL, UNUSED);
+	append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 16);
+	append_message(&b, 1, H5_MSG_NIL, 0, NULL, UNUSED);
+	append_message(&b, 1, H5_MSG_COMMENT, 0, NULL, 16);
+	h5_uint_to(b.bytes + 2, 4, 2);
+	h5_uint_to(b.bytes + 4, 1, 4);
+	h5_uint_to(b.bytes + 8, b.n - PREFIX, 4);
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, 3 * PAGE, &raw));
+	address = (raw / PAGE + 2) * PAGE - PREFIX - BEFORE;
+	SUCCEEDS(h5_tx_write(s.file, address, b.bytes, b.n));
+	SUCCEEDS(h5_tx_commit(s.file));
+	free(b.bytes);
+	first = address + PREFIX + HEAD;
+	second = first + UNUSED + HEAD + 16 + HEAD;
+	SUCCEEDS(h5_header_insert(s.file, address, &m));
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(h5_header_load(s.file, address, &h));
+	SUCCEEDS(h5_header_check(s.file, &h));
+	ck_assert_uint_eq(h.chunk_count, 1);
+	ck_assert_uint_eq(h.count, 3);
+	ck_assert_ptr_nonnull(h5_header_find(&h, H5_MSG_MTIME));
+	ck_assert_uint_ge(h5_header_find(&h, H5_MSG_MTIME)->address, second);
+	ck_assert_uint_eq(h.prefix.messages, 5);
+	h5_header_release(&h);
+	scratch_release(&s);
+}
+END_TEST
+
 /* A header across the edge of a page is laid anew all the same: its messages go to a block, and what leads
  * there is in it, though that is no cell. */
 START_TEST(laid_anew_across_a_page)
@@ -588,4 +660,5 @@ END_TEST
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
 		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
-		{several_together, 1}, {laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
+		{several_together, 1}, {orders_of_creation, 1}, {a_place_that_is_no_cell, 1},
+		{laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
