@@ -140,6 +140,32 @@ START_TEST(a_request_that_fails_for_another_reason)
 }
 END_TEST
 
+/* Another thread of a request may go on when that has ended, and has given back all it held. */
+START_TEST(a_release_after_the_end)
+{
+	struct h5_account account = {0}, other = {0};
+	struct h5_charge a = {0}, b = {0};
+	struct h5_room *room;
+	size_t used = 0;
+
+	ck_assert_int_eq(h5_room_open(10 << 20, note_used, &used, &room), 0);
+	h5_account_begin(&other, room);
+	ck_assert_int_eq(h5_charge_set(&b, 3 << 20), 0);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 2 << 20), 0);
+	h5_account_end(&account);
+	ck_assert_ptr_null(h5_account_get());
+	ck_assert_uint_lt(used, 3 << 20);
+	h5_account_set(&account);
+	h5_charge_release(&a);
+	ck_assert_uint_eq(account.taken, 0);
+	h5_account_set(&other);
+	h5_account_end(&other);
+	ck_assert_uint_eq(used, 0);
+	h5_room_close(room);
+}
+END_TEST
+
 /* ---- turns: the linker leads h5_thread_wait_a_second() here ---- */
 
 void __real_h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
@@ -266,4 +292,5 @@ START_TEST(many_large_requests_come_to_their_end)
 END_TEST
 
 UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more,
-	  a_request_that_fails_for_another_reason, turns_are_told, many_large_requests_come_to_their_end)
+	  a_request_that_fails_for_another_reason, a_release_after_the_end, turns_are_told,
+	  many_large_requests_come_to_their_end)
