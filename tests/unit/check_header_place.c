@@ -553,6 +553,50 @@ START_TEST(orders_of_creation)
 }
 END_TEST
 
+/* Behind the messages of a chunk are some bytes, too few for a message. In version 2 the last message can
+ * have them, in version 1 none can. */
+START_TEST(gaps)
+{
+	static const uint8_t body[32] = {1};
+	static const struct {
+		unsigned version;
+		size_t before, gap, size; /* of the last message: before, and then */
+	} cases[] = {{2, 20, 3, 23}, {2, 20, 3, 22}, {2, 20, 3, 12}, {1, 16, 4, 8}, {1, 24, 4, 8}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_new_message m = {
+			.type = H5_MSG_ATTRIBUTE, .body = body, .size = cases[i].size};
+		const struct h5_message *found;
+		uint8_t zeros[8] = {0};
+		struct h5_header h;
+		struct scratch s;
+		struct built b;
+		uint64_t address;
+
+		begin_file(&s);
+		begin_header(&b, cases[i].version);
+		append_message(&b, cases[i].version, H5_MSG_COMMENT, 0, NULL, 16);
+		append_message(&b, cases[i].version, H5_MSG_ATTRIBUTE, 0, NULL, cases[i].before);
+		append(&b, zeros, cases[i].gap);
+		address = put_header(&s, &b, 2);
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		ck_assert_uint_eq(h.count, 2);
+		SUCCEEDS(h5_header_set(s.file, address, &h.messages[1], &m));
+		h5_header_release(&h);
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		SUCCEEDS(h5_header_check(s.file, &h));
+		ck_assert_uint_eq(h.chunk_count, 1);
+		found = h5_header_find(&h, H5_MSG_ATTRIBUTE);
+		ck_assert_ptr_nonnull(found);
+		ck_assert_uint_ge(found->size, m.size);
+		ck_assert_mem_eq(found->data, body, m.size);
+		h5_header_release(&h);
+		scratch_release(&s);
+	}
+}
+END_TEST
+
 /* The first place is across the edge of a page, so the message goes to the second one. Only that one is
  * divided, and counted. */
 START_TEST(a_place_that_is_no_cell)
@@ -660,5 +704,5 @@ END_TEST
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
 		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
-		{several_together, 1}, {orders_of_creation, 1}, {a_place_that_is_no_cell, 1},
+		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {a_place_that_is_no_cell, 1},
 		{laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
