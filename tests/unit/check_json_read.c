@@ -27,6 +27,8 @@ START_TEST(values)
 	is_read_as(" true\r\n", "true");
 	is_read_as("[]", "[]");
 	is_read_as("[[],{}, [ ]]", "[[],{},[]]");
+	is_read_as("\t\r\n { \t\"a\"\r:\n1 ,\t\"b\" : [ \r1\n, 2\t] , \"c\" : { } }\n ",
+		   "{\"a\":1,\"b\":[1,2],\"c\":{}}");
 	is_read_as("{\"a\":1,\"b\":{\"a\":[null]}}", "{\"a\":1,\"b\":{\"a\":[null]}}");
 	is_read_as("\"a\\u00e9\\ud83d\\ude00\\n\\/\"", "\"a\xc3\xa9\xf0\x9f\x98\x80\\n/\"");
 	is_read_as("[\"a\",\"\"]", "[\"a\",\"\"]");
