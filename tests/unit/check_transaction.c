@@ -734,6 +734,56 @@ START_TEST(a_commit_that_breaks_off)
 }
 END_TEST
 
+struct around {
+	unsigned before, after;
+	bool made;
+};
+
+static void note_before(void *arg)
+{
+	struct around *around = arg;
+
+	ck_assert_uint_eq(around->before++, around->after);
+}
+
+static void note_after(void *arg, bool made)
+{
+	struct around *around = arg;
+
+	ck_assert_uint_eq(around->before, ++around->after);
+	around->made = made;
+}
+
+/* Whoever asked for it is told of each commit, before it and after it, and whether it was made. */
+START_TEST(commits_are_told)
+{
+	struct fault_io fault = {.error = -EIO};
+	struct around noted = {0};
+	const struct h5_tx_around around = {note_before, note_after, &noted};
+	uint8_t byte = 1;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &fault);
+	scratch_open(&scratch);
+	h5_tx_set_around(scratch.file, &around);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	ck_assert(noted.after == 1 && noted.made);
+	SUCCEEDS(h5_tx_patch(scratch.file, 64, &byte, 1, H5_STAGE_BLOCK));
+	fault_io_arm(&fault, 2); /* the record of the journal */
+	ck_assert_int_eq(h5_tx_commit(scratch.file), -EIO);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert(noted.after == 2 && !noted.made);
+	ck_assert(h5_tx_is_writable(scratch.file));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	ck_assert(noted.after == 3 && noted.made);
+	h5_tx_set_around(scratch.file, NULL);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	ck_assert_uint_eq(noted.before, 3);
+	scratch_release(&scratch);
+	fault_io_release(&fault);
+}
+END_TEST
+
 /* One that cannot be settled does not keep the other from its commit. */
 START_TEST(a_commit_settles_each_participant_once)
 {
@@ -772,5 +822,5 @@ UNIT_MAIN("transaction", holes_after_one_that_fails, what_was_committed, a_cell_
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
 	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
 	  space_goes_back_to_the_file_system, an_end_that_was_not_committed, holes_that_cannot_be_made,
-	  space_that_is_kept_is_not_given_back, giving_back_fails, a_commit_that_breaks_off,
+	  space_that_is_kept_is_not_given_back, giving_back_fails, a_commit_that_breaks_off, commits_are_told,
 	  a_commit_settles_each_participant_once)
