@@ -382,6 +382,28 @@ START_TEST(waste_is_free_ends_and_pages)
 }
 END_TEST
 
+/* The least end is that of the last byte in use, even of a single one. */
+START_TEST(the_last_byte)
+{
+	struct h5_space space = {.areas = {{.end = 100000, .committed_end = 100000, .limit = INT64_MAX}}};
+	const struct h5_area *area = space.areas;
+	bool committed;
+
+	h5_space_reclaim(&space, 90000, 9999);
+	ck_assert_uint_eq(h5_space_least_end(&space, area), 100000);
+	h5_space_free(&space, 99999, 1, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_least_end(&space, area), 90000);
+	h5_space_release(&space);
+	h5_space_reclaim(&space, 99999, 1);
+	ck_assert_uint_eq(h5_space_least_end(&space, area), 99999);
+	h5_space_cut(&space, &space.areas[0], 99999);
+	ck_assert_uint_eq(h5_space_least_end(&space, area), 99999);
+	h5_space_release(&space);
+}
+END_TEST
+
 /* Members of the multi driver: small ones, so that they become full. */
 enum { SECOND = 60001, THIRD = 130001, MEMBER = 40000 };
 
@@ -481,5 +503,5 @@ END_TEST
 
 UNIT_MAIN("space", each_allocation_takes_the_first_place, limits, old_and_new_space, the_last_addresses,
 	  gaps_before_metadata, no_place_in_a_page, a_page_that_is_no_cell, a_rollback_frees_what_was_new,
-	  ends_that_are_committed, cut_one_by_one, waste_is_free_ends_and_pages, members_have_their_own_ends,
-	  members_are_cut_and_punched_one_by_one)
+	  ends_that_are_committed, cut_one_by_one, waste_is_free_ends_and_pages, the_last_byte,
+	  members_have_their_own_ends, members_are_cut_and_punched_one_by_one)
