@@ -207,4 +207,36 @@ START_TEST(a_node_that_splits_moves)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("btree1_nodes", {keys_and_siblings_agree, 4}, {a_node_that_splits_moves, 3})
+/* The tree becomes an empty leaf when the last chunk goes, from whichever side, and grows again. */
+START_TEST(all_chunks_go)
+{
+	enum { MANY = 40 };
+	struct scene *s = malloc(sizeof *s);
+
+	ck_assert_ptr_nonnull(s);
+	begin(s, "1");
+	for (unsigned again = 0; again < 3; again++) {
+		for (uint64_t n = 0; n < MANY; n++)
+			set(s, n, 1000 + 8 * n);
+		SUCCEEDS(target_commit(&s->t));
+		look_at_all(s);
+		ck_assert_uint_gt(s->nodes[0].level, 1);
+		if (_i == 3)
+			trim(s, 0);
+		for (uint64_t i = 0; i < MANY && _i < 3; i++) {
+			set(s, _i == 0 ? i : _i == 1 ? MANY - 1 - i : i * 17 % MANY, H5_UNDEF);
+			look_at_all(s);
+		}
+		look_at_all(s);
+		ck_assert_uint_eq(s->count, 1);
+		ck_assert_uint_eq(s->nodes[0].level, 0);
+		ck_assert_uint_eq(s->nodes[0].count, 0);
+		SUCCEEDS(target_commit(&s->t));
+	}
+	target_release(&s->t);
+	free(s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("btree1_nodes", {keys_and_siblings_agree, 4}, {a_node_that_splits_moves, 3},
+		{all_chunks_go, 4})
