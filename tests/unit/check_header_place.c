@@ -2,6 +2,7 @@
  * them. The test builds the headers by hand behind the end of a file. */
 #include "base/error.h"
 #include "change/object_header_create.h"
+#include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/object_header_layout.h"
 #include "change/object_header_rewrite.h"
@@ -639,6 +640,37 @@ START_TEST(a_place_that_is_no_cell)
 }
 END_TEST
 
+static int invert(const void *arg, uint8_t *body, size_t n)
+{
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		body[i] ^= 0xff;
+	return 0;
+}
+
+/* A message of version 1 that lies in several pages changes in all of them. */
+START_TEST(updates_of_several_pages)
+{
+	static const size_t sizes[MESSAGES] = {2 * PAGE + 2000, 64};
+	struct h5_header h;
+	struct hand hand;
+
+	begin(&hand, sizes, PREFIX + 30);
+	SUCCEEDS(h5_header_update(hand.s.file, hand.address, H5_MSG_ATTRIBUTE, invert, NULL));
+	for (int again = 0; again < 2; again++) {
+		SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+		ck_assert_uint_eq(h.count, 2);
+		for (size_t k = 0; k < sizes[0]; k++)
+			ck_assert_uint_eq(h.messages[0].data[k], (uint8_t) ~(k * 7));
+		for (size_t k = 0; k < sizes[1]; k++)
+			ck_assert_uint_eq(h.messages[1].data[k], (uint8_t)(1 + k * 7));
+		h5_header_release(&h);
+		SUCCEEDS(h5_tx_commit(hand.s.file));
+	}
+	scratch_release(&hand.s);
+}
+END_TEST
+
 /* A header across the edge of a page is laid anew all the same: its messages go to a block, and what leads
  * there is in it, though that is no cell. */
 START_TEST(laid_anew_across_a_page)
@@ -704,5 +736,5 @@ END_TEST
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
 		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
-		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {a_place_that_is_no_cell, 1},
-		{laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
+		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {updates_of_several_pages, 1},
+		{a_place_that_is_no_cell, 1}, {laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
