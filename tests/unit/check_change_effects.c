@@ -284,6 +284,34 @@ START_TEST(blocks_are_written_meanwhile)
 }
 END_TEST
 
+/* New blocks of a unit that hold much memory are written before its end, whatever lies before the file. */
+START_TEST(new_blocks_of_a_unit_are_written_meanwhile)
+{
+	static const char *const files[] = {"header_edit_v2.h5", "header_edit_block.h5"};
+
+	for (int i = 0; i < 2; i++) {
+		struct fault_io record = {0};
+		unsigned writes = 0;
+		struct scratch s;
+
+		scratch_init(&s, files[i]);
+		scratch_wrap(&s, &record);
+		scratch_open(&s);
+		ck_assert_int_eq(h5_file_superblock(s.file)->base != 0, i);
+		SUCCEEDS(h5_tx_commit(s.file));
+		record.record = true;
+		h5_unit_begin(s.file);
+		flush(s.file);
+		for (size_t k = 0; k < record.count; k++)
+			writes += record.events[k].kind == FAULT_WRITE && !record.events[k].file;
+		ck_assert_uint_gt(writes, 0);
+		ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
+		scratch_release(&s);
+		fault_io_release(&record);
+	}
+}
+END_TEST
+
 /* ---- chunk indexes ---- */
 
 struct contents {
@@ -691,6 +719,33 @@ static int refuse_chunk(void *arg, const struct h5_chunk *chunk)
 	return -EIO;
 }
 
+/* Chunks come to several pages of one new data block at once. */
+START_TEST(pages_that_come_together)
+{
+	/* Behind chunk 131060 each page has 1024 elements. */
+	static const uint64_t numbers[] = {131060 + 5, 131060 + 1024, 131060 + 3000, 131060 + 6};
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	for (unsigned i = 0; i < 4; i++)
+		SUCCEEDS(target_set(&t, numbers[i]));
+	for (unsigned again = 0; again < 2; again++) {
+		for (unsigned i = 0; i < 4; i++) {
+			target_assert_stored(&t, numbers[i], numbers[i] + 1);
+			ck_assert_uint_eq(target_value(&t, numbers[i] + 1),
+					  i ? H5_UNDEF : (numbers[3] * 7 + 3) % 256);
+		}
+		ck_assert_uint_eq(target_count(&t), 4);
+		t.space.dims[0] = numbers[2] + 1;
+		h5_chunk_index_resize(t.index, t.space.dims);
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+	}
+	target_release(&t);
+}
+END_TEST
+
 struct visits {
 	unsigned done, fail;
 };
@@ -789,7 +844,7 @@ END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
 	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
-	  indexes_are_as_they_were, new_blocks_without_memory, a_key_below_its_node,
-	  a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail, visits_of_blocks_that_fail,
-	  stages_of_indexes, stages_of_indexes_of_names, given_up_without_memory,
-	  a_failed_write_does_not_move_the_end)
+	  new_blocks_of_a_unit_are_written_meanwhile, pages_that_come_together, indexes_are_as_they_were,
+	  new_blocks_without_memory, a_key_below_its_node, a_moved_array_gives_up_its_blocks,
+	  trims_of_nothing_and_that_fail, visits_of_blocks_that_fail, stages_of_indexes,
+	  stages_of_indexes_of_names, given_up_without_memory, a_failed_write_does_not_move_the_end)
