@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index \
 	tests/unit/check_chunk_index_cursor \
 	tests/unit/check_chunk_index_limits \
+	tests/unit/check_chunk_index_parts \
 	tests/unit/check_chunk_index_write \
 	tests/unit/check_commit_order \
 	tests/unit/check_contents_order \
@@ -197,6 +198,7 @@ tests_unit_check_btree2_faults_SOURCES = tests/unit/check_btree2_faults.c $(btre
 tests_unit_check_btree2_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_btree2_write_SOURCES = tests/unit/check_btree2_write.c $(btree2_model)
 tests_unit_check_chunk_index_limits_SOURCES = tests/unit/check_chunk_index_limits.c $(index_target)
+tests_unit_check_chunk_index_parts_SOURCES = tests/unit/check_chunk_index_parts.c $(index_target)
 tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.c $(index_target) $(crash_image)
 group_model = tests/lib/group_model.c tests/lib/group_model.h $(scratch)
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(fault_alloc) $(scratch)

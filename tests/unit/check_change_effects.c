@@ -476,10 +476,14 @@ START_TEST(stages_of_indexes_of_names)
 		const struct h5_btree2_parameters parameters = {cases[i].type, 16, 512, 100, 40};
 		struct h5_btree2 tree;
 		struct scratch s;
+		uint64_t address;
 
 		scratch_init(&s, "dataset_latest.h5");
 		scratch_open(&s);
 		SUCCEEDS(h5_btree2_create(s.file, &parameters, &tree));
+		address = tree.address;
+		SUCCEEDS(h5_btree2_move(&tree)); /* it is in new space already */
+		ck_assert_uint_eq(tree.address, address);
 		SUCCEEDS(h5_tx_commit(s.file));
 		for (uint8_t n = 1; n < 4; n++) {
 			const uint8_t record[16] = {n};
@@ -719,80 +723,6 @@ static int refuse_chunk(void *arg, const struct h5_chunk *chunk)
 	return -EIO;
 }
 
-/* Chunks come to several pages of one new data block at once. */
-START_TEST(pages_that_come_together)
-{
-	/* Behind chunk 131060 each page has 1024 elements. */
-	static const uint64_t numbers[] = {131060 + 5, 131060 + 1024, 131060 + 3000, 131060 + 6};
-	struct target t;
-
-	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
-	for (unsigned i = 0; i < 4; i++)
-		SUCCEEDS(target_set(&t, numbers[i]));
-	for (unsigned again = 0; again < 2; again++) {
-		for (unsigned i = 0; i < 4; i++) {
-			target_assert_stored(&t, numbers[i], numbers[i] + 1);
-			ck_assert_uint_eq(target_value(&t, numbers[i] + 1),
-					  i ? H5_UNDEF : (numbers[3] * 7 + 3) % 256);
-		}
-		ck_assert_uint_eq(target_count(&t), 4);
-		t.space.dims[0] = numbers[2] + 1;
-		h5_chunk_index_resize(t.index, t.space.dims);
-		SUCCEEDS(target_commit(&t));
-		target_close(&t);
-		target_open(&t);
-	}
-	target_release(&t);
-}
-END_TEST
-
-struct visits {
-	unsigned done, fail;
-};
-
-static int fail_block(void *arg, uint64_t address, uint64_t n)
-{
-	struct visits *visits = arg;
-
-	(void)address;
-	ck_assert_uint_gt(n, 0);
-	ck_assert(!visits->fail || visits->done < visits->fail);
-	return ++visits->done == visits->fail ? -EIO : 0;
-}
-
-/* The first visit that fails is the last one. */
-START_TEST(visits_of_blocks_that_fail)
-{
-	static const char *const cases[][2] = {{"btree1_write-2.h5", "1f"},
-					       {"btree2_write-empty.h5", "filtered"},
-					       {"chunk_index_write-crossing-sparse.h5", "a"},
-					       {"fixed_array_write-block.h5", "a"},
-					       {"fixed_array_write-paged.h5", "a"}};
-
-	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct visits visits = {0};
-		const struct h5_extent_visits all = {skip_chunk, fail_block, &visits};
-		unsigned blocks;
-		struct target t;
-
-		target_init(&t, cases[c][0], cases[c][1], NULL);
-		for (uint64_t n = 0; n < 12; n++)
-			SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[H5_RANK_MAX]){n},
-						    &(struct h5_chunk){.address = 800 + 8 * n, .size = 1}));
-		SUCCEEDS(target_commit(&t));
-		SUCCEEDS(h5_chunk_index_extents(t.index, &all));
-		blocks = visits.done;
-		ck_assert_uint_gt(blocks, 1);
-		for (visits.fail = 1; visits.fail <= blocks; visits.fail++) {
-			visits.done = 0;
-			ck_assert_int_eq(h5_chunk_index_extents(t.index, &all), -EIO);
-			ck_assert_uint_eq(visits.done, visits.fail);
-		}
-		target_release(&t);
-	}
-}
-END_TEST
-
 /* A trim that finds no chunk changes nothing. One whose visit fails leaves the index as it was. */
 START_TEST(trims_of_nothing_and_that_fail)
 {
@@ -844,7 +774,7 @@ END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
 	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
-	  new_blocks_of_a_unit_are_written_meanwhile, pages_that_come_together, indexes_are_as_they_were,
-	  new_blocks_without_memory, a_key_below_its_node, a_moved_array_gives_up_its_blocks,
-	  trims_of_nothing_and_that_fail, visits_of_blocks_that_fail, stages_of_indexes,
-	  stages_of_indexes_of_names, given_up_without_memory, a_failed_write_does_not_move_the_end)
+	  new_blocks_of_a_unit_are_written_meanwhile, indexes_are_as_they_were, new_blocks_without_memory,
+	  a_key_below_its_node, a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail,
+	  stages_of_indexes, stages_of_indexes_of_names, given_up_without_memory,
+	  a_failed_write_does_not_move_the_end)

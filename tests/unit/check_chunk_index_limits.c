@@ -781,44 +781,7 @@ START_TEST(a_chunk_that_has_gone)
 }
 END_TEST
 
-/* The second dimension is unlimited, so chunks are numbered column by column. A search along a row passes
- * over each block without chunks at once. */
-START_TEST(gaps_along_a_row)
-{
-	enum { ROWS = 5, LAST = 199 };
-	/* Blocks of the array before and up to the chunk: the index block, data blocks of 16, 32, twice 32
-	 * and twice 64 elements, a super block of 4 data blocks of 64, and of one of 128, four of these. */
-	enum { BLOCKS = 1 + 1 + 1 + 2 + 2 + 1 + 4 };
-	const struct h5_chunk chunk = {.address = 800, .size = 1};
-	const uint64_t last[H5_RANK_MAX] = {ROWS - 1, LAST};
-	struct target t;
-
-	target_init(&t, "chunk_index_write-second.h5", "a", NULL);
-	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
-	t.space.dims[1] = LAST + 1;
-	h5_chunk_index_resize(t.index, t.space.dims);
-	SUCCEEDS(h5_chunk_index_set(t.index, last, &chunk));
-	for (uint64_t row = 0; row < ROWS; row++) {
-		struct h5_chunk_cursor cursor = {0};
-		uint64_t at[H5_RANK_MAX] = {row, 0}, next[H5_RANK_MAX];
-		unsigned steps = 0;
-		bool stored = false;
-
-		for (; at[0] == row && at[1] <= LAST && !stored; steps++) {
-			SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
-			if (!stored)
-				memcpy(at, next, sizeof at);
-		}
-		ck_assert_uint_eq(stored, row == ROWS - 1);
-		ck_assert(!stored || at[1] == LAST);
-		ck_assert_uint_le(steps, BLOCKS + 1);
-		h5_chunk_cursor_release(t.index, &cursor);
-	}
-	target_release(&t);
-}
-END_TEST
-
-UNIT_MAIN_LOOPS("chunk_index_limits", {gaps_along_a_row, 1}, {an_index_that_is_not_there_has_no_extents, 3},
+UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents, 3},
 		{structured_chunks_that_cannot_change, 1}, {what_is_as_it_was_is_not_written, 2},
 		{what_filters_change_is_written, 4}, {coordinates_that_overflow, 4},
 		{blocks_that_are_too_large, 2}, {rows_beyond_all_numbers, 2},

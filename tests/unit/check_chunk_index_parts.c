@@ -1,0 +1,179 @@
+/* Parts of chunk indexes: blocks, pages, gaps, and what a kill has left. */
+#include "base/lookup3.h"
+#include "index_target.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Chunks come to several pages of one new data block at once. */
+START_TEST(pages_that_come_together)
+{
+	/* Behind chunk 131060 each page has 1024 elements. */
+	static const uint64_t numbers[] = {131060 + 5, 131060 + 1024, 131060 + 3000, 131060 + 6};
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	for (unsigned i = 0; i < 4; i++)
+		SUCCEEDS(target_set(&t, numbers[i]));
+	for (unsigned again = 0; again < 2; again++) {
+		for (unsigned i = 0; i < 4; i++) {
+			target_assert_stored(&t, numbers[i], numbers[i] + 1);
+			ck_assert_uint_eq(target_value(&t, numbers[i] + 1),
+					  i ? H5_UNDEF : (numbers[3] * 7 + 3) % 256);
+		}
+		ck_assert_uint_eq(target_count(&t), 4);
+		t.space.dims[0] = numbers[2] + 1;
+		h5_chunk_index_resize(t.index, t.space.dims);
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+	}
+	target_release(&t);
+}
+END_TEST
+
+/* ---- visits ---- */
+
+static int skip_chunk(void *arg, uint64_t address, uint64_t n)
+{
+	(void)arg;
+	(void)address;
+	(void)n;
+	return 0;
+}
+
+struct visits {
+	unsigned done, fail;
+	uint64_t end;		 /* of the file */
+	struct h5_extents space; /* of the blocks, if none fails */
+};
+
+static int fail_block(void *arg, uint64_t address, uint64_t n)
+{
+	struct visits *visits = arg;
+
+	ck_assert(n && address <= visits->end - n);
+	ck_assert(!visits->fail || visits->done < visits->fail);
+	if (!visits->fail) {
+		ck_assert(!h5_extents_touches(&visits->space, address, n));
+		SUCCEEDS(h5_extents_add(&visits->space, address, n));
+	}
+	return ++visits->done == visits->fail ? -EIO : 0;
+}
+
+/* The first visit that fails is the last one. */
+START_TEST(visits_of_blocks_that_fail)
+{
+	static const char *const cases[][2] = {{"btree1_write-2.h5", "1f"},
+					       {"btree2_write-empty.h5", "filtered"},
+					       {"chunk_index_write-crossing-sparse.h5", "a"},
+					       {"fixed_array_write-block.h5", "a"},
+					       {"fixed_array_write-paged.h5", "a"}};
+
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct visits visits = {0};
+		const struct h5_extent_visits all = {skip_chunk, fail_block, &visits};
+		unsigned blocks;
+		struct target t;
+
+		target_init(&t, cases[c][0], cases[c][1], NULL);
+		for (uint64_t n = 0; n < 12; n++)
+			SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[H5_RANK_MAX]){n},
+						    &(struct h5_chunk){.address = 800 + 8 * n, .size = 1}));
+		SUCCEEDS(target_commit(&t));
+		visits.end = h5_file_end(t.file);
+		SUCCEEDS(h5_chunk_index_extents(t.index, &all));
+		h5_extents_release(&visits.space);
+		blocks = visits.done;
+		ck_assert_uint_gt(blocks, 1);
+		for (visits.fail = 1; visits.fail <= blocks; visits.fail++) {
+			visits.done = 0;
+			ck_assert_int_eq(h5_chunk_index_extents(t.index, &all), -EIO);
+			ck_assert_uint_eq(visits.done, visits.fail);
+		}
+		target_release(&t);
+	}
+}
+END_TEST
+
+/* ---- elements ---- */
+
+/* A kill has left chunks behind those that the header counts. When a chunk comes behind them, they are no
+ * chunks.
+ */
+START_TEST(what_a_kill_has_left)
+{
+	enum { HEADER = 72, COUNTED = 10, LEFT = 30 };
+	uint8_t header[HEADER];
+	struct target t;
+	uint64_t at;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_append(&t, COUNTED, COUNTED);
+	at = h5_chunk_index_layout(t.index)->address;
+	target_append(&t, LEFT, LEFT);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, at);
+	SUCCEEDS(h5_file_read(t.file, at, header, HEADER));
+	ck_assert_mem_eq(header, "EAHD", 4);
+	/* Behind six bytes and six more are counts; the fifth of these is Max Index Set. */
+	ck_assert_uint_eq(h5_uint_from(header + 12 + 4 * 8, 8), LEFT);
+	h5_uint_to(header + 12 + 4 * 8, COUNTED, 8);
+	h5_uint_to(header + HEADER - 4, h5_lookup3(header, HEADER - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(t.file, at, header, HEADER, H5_STAGE_INDEX));
+	SUCCEEDS(h5_tx_commit(t.file));
+	target_close(&t);
+	target_open(&t);
+	ck_assert_uint_eq(target_value(&t, COUNTED), H5_UNDEF);
+	SUCCEEDS(target_set(&t, LEFT - 1));
+	for (unsigned again = 0; again < 2; again++) {
+		target_assert_stored(&t, 0, COUNTED);
+		for (uint64_t n = COUNTED; n < LEFT - 1; n++)
+			ck_assert_uint_eq(target_value(&t, n), H5_UNDEF);
+		target_assert_stored(&t, LEFT - 1, LEFT);
+		SUCCEEDS(target_commit(&t));
+		target_close(&t);
+		target_open(&t);
+	}
+	target_release(&t);
+}
+END_TEST
+
+/* The second dimension is unlimited, so chunks are numbered column by column. A search along a row passes
+ * over each block without chunks at once. */
+START_TEST(gaps_along_a_row)
+{
+	enum { ROWS = 5, LAST = 199 };
+	/* Blocks of the array before and up to the chunk: the index block, data blocks of 16, 32, twice 32
+	 * and twice 64 elements, a super block of 4 data blocks of 64, and of one of 128, four of these. */
+	enum { BLOCKS = 1 + 1 + 1 + 2 + 2 + 1 + 4 };
+	const struct h5_chunk chunk = {.address = 800, .size = 1};
+	const uint64_t last[H5_RANK_MAX] = {ROWS - 1, LAST};
+	struct target t;
+
+	target_init(&t, "chunk_index_write-second.h5", "a", NULL);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
+	t.space.dims[1] = LAST + 1;
+	h5_chunk_index_resize(t.index, t.space.dims);
+	SUCCEEDS(h5_chunk_index_set(t.index, last, &chunk));
+	for (uint64_t row = 0; row < ROWS; row++) {
+		struct h5_chunk_cursor cursor = {0};
+		uint64_t at[H5_RANK_MAX] = {row, 0}, next[H5_RANK_MAX];
+		unsigned steps = 0;
+		bool stored = false;
+
+		for (; at[0] == row && at[1] <= LAST && !stored; steps++) {
+			SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
+			if (!stored)
+				memcpy(at, next, sizeof at);
+		}
+		ck_assert_uint_eq(stored, row == ROWS - 1);
+		ck_assert(!stored || at[1] == LAST);
+		ck_assert_uint_le(steps, BLOCKS + 1);
+		h5_chunk_cursor_release(t.index, &cursor);
+	}
+	target_release(&t);
+}
+END_TEST
+
+UNIT_MAIN("chunk_index_parts", pages_that_come_together, visits_of_blocks_that_fail, what_a_kill_has_left,
+	  gaps_along_a_row)
