@@ -388,5 +388,45 @@ START_TEST(a_list_that_does_not_fit)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("free_managers", {what_is_free_is_stated, 2}, {meanwhile_there_are_none, 3},
-		{each_call_can_fail, 1}, {a_manager_that_comes_and_goes, 1}, {a_list_that_does_not_fit, 1})
+/* In a file with pages, space that is free on both sides of the edge of a page is stated as two sections. */
+START_TEST(sections_end_with_pages)
+{
+	enum { PIECES = 16 };
+	struct h5_extents kept = {0};
+	uint64_t at[PIECES], page, half;
+	unsigned first = 4;
+	struct stated s;
+
+	scratch_init(&scratch, "crash_persist_paged.h5");
+	read_managers(&s, false);
+	page = s.info.page_size;
+	half = page / 2;
+	stated_release(&s);
+	scratch_open(&scratch);
+	for (unsigned i = 0; i < PIECES; i++)
+		at[i] = write_raw(half);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	while (at[first] + half != at[first + 1] || at[first + 1] % page)
+		ck_assert_uint_lt(++first, PIECES - 2);
+	for (unsigned i = 0; i < PIECES; i++) {
+		if (i == first || i == first + 1)
+			h5_tx_free(scratch.file, at[i], half);
+		else
+			add(&kept, at[i], half);
+	}
+	add(&kept, write_raw(KEPT), KEPT);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	read_managers(&s, true);
+	ck_assert(h5_extents_covers(&s.sections, at[first], 2 * half));
+	h5_extents_each(e, &kept) ck_assert(!h5_extents_touches(&s.sections, e->address, e->size));
+	stated_release(&s);
+	h5_extents_release(&kept);
+	scratch_judge("h5dump -H '%s' > /dev/null", scratch.path);
+	scratch_release(&scratch);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("free_managers", {sections_end_with_pages, 1}, {what_is_free_is_stated, 2},
+		{meanwhile_there_are_none, 3}, {each_call_can_fail, 1}, {a_manager_that_comes_and_goes, 1},
+		{a_list_that_does_not_fit, 1})
