@@ -608,6 +608,7 @@ START_TEST(lru_charges_what_is_over_its_budget)
 			h5_lru_put(lru, e);
 		} else {
 			ck_assert_ptr_null(e);
+			ck_assert(!h5_lru_has(lru, &key));
 		}
 		ck_assert_uint_eq(account.taken, 0);
 		h5_account_end(&account);
