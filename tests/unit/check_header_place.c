@@ -598,6 +598,61 @@ START_TEST(gaps)
 }
 END_TEST
 
+/* A message that grows uses what is unused behind it, in both versions; all others stay where they are. */
+START_TEST(room_behind_a_message)
+{
+	static const uint8_t body[40] = {1};
+
+	for (unsigned version = 1; version < 3; version++) {
+		const struct h5_new_message m = {.type = H5_MSG_ATTRIBUTE, .body = body, .size = 40};
+		uint64_t address, first, second;
+		struct h5_header h;
+		struct scratch s;
+		struct built b;
+
+		begin_file(&s);
+		begin_header(&b, version);
+		append_message(&b, version, H5_MSG_COMMENT, 0, NULL, 16);
+		append_message(&b, version, H5_MSG_ATTRIBUTE, 0, NULL, 8);
+		append_message(&b, version, H5_MSG_NIL, 0, NULL, 64);
+		append_message(&b, version, H5_MSG_MTIME, 0, NULL, 8);
+		address = put_header(&s, &b, 4);
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		ck_assert_uint_eq(h.count, 3);
+		first = h.messages[0].address;
+		second = h.messages[1].address;
+		SUCCEEDS(h5_header_set(s.file, address, &h.messages[1], &m));
+		h5_header_release(&h);
+		SUCCEEDS(h5_tx_commit(s.file));
+		SUCCEEDS(h5_header_load(s.file, address, &h));
+		SUCCEEDS(h5_header_check(s.file, &h));
+		ck_assert_uint_eq(h.chunk_count, 1);
+		ck_assert_uint_eq(h.count, 3);
+		ck_assert_uint_eq(h5_header_find(&h, H5_MSG_COMMENT)->address, first);
+		ck_assert_uint_eq(h5_header_find(&h, H5_MSG_ATTRIBUTE)->address, second);
+		ck_assert_mem_eq(h5_header_find(&h, H5_MSG_ATTRIBUTE)->data, body, sizeof body);
+		h5_header_release(&h);
+		scratch_release(&s);
+	}
+}
+END_TEST
+
+START_TEST(no_reference_count_in_version_1)
+{
+	static const size_t sizes[MESSAGES] = {40, 40};
+	static const uint8_t body[8] = {0, 1};
+	const struct h5_new_message m = {.type = H5_MSG_REFERENCE_COUNT, .body = body, .size = 5};
+	struct hand hand;
+
+	begin(&hand, sizes, PAGE - 64);
+	refused(h5_header_insert(hand.s.file, hand.address, &m), -ENOTSUP,
+		"version 1 has no reference count message");
+	ck_assert(!h5_tx_is_pending(hand.s.file));
+	check(&hand, hand.count);
+	scratch_release(&hand.s);
+}
+END_TEST
+
 /* The first place is across the edge of a page, so the message goes to the second one. Only that one is
  * divided, and counted. */
 START_TEST(a_place_that_is_no_cell)
@@ -736,5 +791,6 @@ END_TEST
 UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_with_more_bytes, 1},
 		{a_move_is_given_up, 1}, {no_place_at_all, 1}, {too_many_messages, 1}, {too_many_bytes, 1},
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
-		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {updates_of_several_pages, 1},
+		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {room_behind_a_message, 1},
+		{no_reference_count_in_version_1, 1}, {updates_of_several_pages, 1},
 		{a_place_that_is_no_cell, 1}, {laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
