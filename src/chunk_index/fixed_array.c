@@ -10,6 +10,7 @@
 #include "store/block.h"
 #include "store/file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,8 +147,9 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	uint64_t number;
 	int rc = 0;
 
-	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= index->fixed_array.elements)
+	if (!h5_chunk_index_number_of(index, scaled, &number))
 		return 0;
+	assert(number < index->fixed_array.elements);
 	if (!h5_chunk_cursor_enter(index, cursor, &number, 1))
 		rc = h5_chunk_cursor_hold(index, cursor, seek(index, &number, cursor));
 	if (!rc && cursor->block)
@@ -502,8 +504,9 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 		return rc;
 	if (old.address == chunk->address && old.size == chunk->size && old.filter_mask == chunk->filter_mask)
 		return 0;
-	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= index->fixed_array.elements)
+	if (!h5_chunk_index_number_of(index, scaled, &number))
 		return h5_fail(-EFBIG, index->layout.address, "fixed array: a chunk beyond the maximum");
+	assert(number < index->fixed_array.elements);
 	if (chunk->address == H5_UNDEF)
 		return change(index, number, 1, NULL);
 	rc = h5_chunk_element_put(index, element, 0, chunk);
