@@ -432,5 +432,60 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
+/* ---- patches ---- */
+
+/* Patches of one stage are written in the order in which they were made; one that joins others is the last.
+ */
+START_TEST(patches_keep_their_order)
+{
+	static const unsigned at[] = {500, 0, 300, 900, 100, 700, 200, 800, 400, 600, 305, 1000};
+	/* 300 has become a part of 305. */
+	static const unsigned expected[] = {500, 0, 900, 100, 700, 200, 800, 400, 600, 300, 1000};
+	enum { PATCHES = sizeof at / sizeof *at, WRITES = sizeof expected / sizeof *expected };
+	struct fault_io record = {0};
+	struct scratch scratch;
+	struct scene s = {0};
+	unsigned n = 0;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &record);
+	scratch_open(&scratch);
+	s.file = scratch.file;
+	for (unsigned i = 0; i < PATCHES; i++)
+		SUCCEEDS(scene_patch(&s, AT + at[i], 0xa5, 10, H5_STAGE_OBJECT));
+	record.record = true;
+	SUCCEEDS(h5_tx_commit(s.file));
+	for (size_t i = 0; i < record.count; i++) {
+		if (record.events[i].kind != FAULT_WRITE || record.events[i].file)
+			continue;
+		ck_assert_uint_lt(n, WRITES);
+		ck_assert_uint_eq(record.events[i].offset, AT + expected[n++]);
+	}
+	ck_assert_uint_eq(n, WRITES);
+	scratch_release(&scratch);
+	fault_io_release(&record);
+}
+END_TEST
+
+/* What changes with the commit, to the byte. */
+START_TEST(what_is_changed)
+{
+	struct scene s;
+	uint64_t block;
+
+	scene_init(&s);
+	SUCCEEDS(h5_tx_commit(s.file));
+	ck_assert(!h5_tx_is_changed(s.file, AT, 100));
+	SUCCEEDS(scene_patch(&s, AT + 50, 0xa5, 10, H5_STAGE_OBJECT));
+	ck_assert(h5_tx_is_changed(s.file, AT, 51) && !h5_tx_is_changed(s.file, AT, 50));
+	ck_assert(h5_tx_is_changed(s.file, AT + 50, 1));
+	ck_assert(h5_tx_is_changed(s.file, AT + 59, 100) && !h5_tx_is_changed(s.file, AT + 60, 100));
+	block = scene_new_block(s.file, 1);
+	ck_assert(h5_tx_is_changed(s.file, block, 1));
+	scene_release(&s);
+}
+END_TEST
+
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
-	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none)
+	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
+	  patches_keep_their_order, what_is_changed)
