@@ -106,6 +106,48 @@ START_TEST(the_journal_follows)
 }
 END_TEST
 
+/* Raw data that change before the commit, by a write or by a hole, are hashed as they are then. */
+START_TEST(the_journal_hashes_what_is_there)
+{
+	enum { SIZE = 1 << 18 };
+	struct h5_journal_record record;
+	struct crash_image journal = {0}, file = {0};
+	uint8_t *bytes = calloc(1, SIZE);
+	bool found = false;
+	struct scene s;
+	char path[180];
+	uint64_t raw;
+
+	ck_assert_ptr_nonnull(bytes);
+	scene_init(&s);
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, SIZE, &raw));
+	memset(bytes, 1, SIZE);
+	SUCCEEDS(h5_tx_write(s.file, raw, bytes, SIZE / 2));
+	SUCCEEDS(h5_tx_write(s.file, raw + SIZE / 2, bytes, SIZE / 2));
+	SUCCEEDS(h5_tx_write(s.file, raw + 5000, "other", 5));
+	ck_assert(h5_tx_punch(s.file, raw + SIZE / 2 + 8192, 4096));
+	SUCCEEDS(h5_tx_commit(s.file));
+	snprintf(path, sizeof path, "%s.h5fs-journal", s.scratch.path);
+	crash_image_load(&journal, path);
+	crash_image_load(&file, s.scratch.path);
+	SUCCEEDS(h5_journal_record_decode(journal.data + H5_JOURNAL_HEADER, journal.size - H5_JOURNAL_HEADER,
+					  &record));
+	for (unsigned i = 0; i < record.extent_count; i++) {
+		const struct h5_journal_extent *e = &record.extents[i];
+
+		ck_assert_uint_le(e->offset + e->size, file.size);
+		ck_assert_uint_eq(e->hash, h5_journal_hash(file.data + e->offset, e->size));
+		found |= e->offset <= raw + 5000 && raw + 5000 < e->offset + e->size;
+	}
+	ck_assert(found);
+	h5_journal_record_release(&record);
+	free(journal.data);
+	free(file.data);
+	free(bytes);
+	scene_release(&s);
+}
+END_TEST
+
 /* Raw data that the journal has hashed are overwritten only after a sync. If that fails, even what was
  * pending before the unit is lost. */
 START_TEST(a_failed_sync_takes_all)
@@ -772,9 +814,9 @@ START_TEST(trims_of_nothing_and_that_fail)
 }
 END_TEST
 
-UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  a_commit_whose_sync_fails, an_abandoned_write, caches_follow, blocks_are_written_meanwhile,
-	  new_blocks_of_a_unit_are_written_meanwhile, indexes_are_as_they_were, new_blocks_without_memory,
-	  a_key_below_its_node, a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail,
-	  stages_of_indexes, stages_of_indexes_of_names, given_up_without_memory,
-	  a_failed_write_does_not_move_the_end)
+UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, the_journal_hashes_what_is_there,
+	  a_failed_sync_takes_all, a_commit_whose_sync_fails, an_abandoned_write, caches_follow,
+	  blocks_are_written_meanwhile, new_blocks_of_a_unit_are_written_meanwhile, indexes_are_as_they_were,
+	  new_blocks_without_memory, a_key_below_its_node, a_moved_array_gives_up_its_blocks,
+	  trims_of_nothing_and_that_fail, stages_of_indexes, stages_of_indexes_of_names,
+	  given_up_without_memory, a_failed_write_does_not_move_the_end)
