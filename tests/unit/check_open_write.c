@@ -561,6 +561,37 @@ START_TEST(warnings_without_memory)
 }
 END_TEST
 
+/* ---- descriptors ---- */
+
+static unsigned open_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* What was opened is closed: the file, its folder, and the journal. */
+START_TEST(nothing_stays_open)
+{
+	begin("header_edit_v2.h5");
+	for (int writable = 0; writable < 2; writable++) {
+		const unsigned before = open_descriptors();
+		struct h5_opened opened;
+
+		scratch.options.writable = writable;
+		SUCCEEDS(h5_open_file(scratch.path, &scratch.options, &scratch.set, &opened));
+		ck_assert_uint_gt(open_descriptors(), before);
+		h5_opened_release(&opened);
+		h5_opened_release(&opened);
+		scratch_close(&scratch);
+		ck_assert_uint_eq(open_descriptors(), before);
+	}
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* ---- failures ---- */
 
 static blkcnt_t blocks(void)
@@ -635,7 +666,7 @@ START_TEST(opening_fails)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {ends_of_the_file, 2}, {marks, 2}, {marks_of_ours, 2},
-		{other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
-		{what_members_cannot_have, 1}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
-		{warnings_without_memory, 1})
+UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2}, {marks, 2},
+		{marks_of_ours, 2}, {other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3},
+		{blocks_of_driver_information, 1}, {what_members_cannot_have, 1}, {an_old_file_space_info, 1},
+		{a_stale_journal, 1}, {warnings_without_memory, 1})
