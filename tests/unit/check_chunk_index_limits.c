@@ -280,6 +280,8 @@ static const struct strange_index {
 	 .layout = {.rank = 1, .dims = {10}, .element_size = 4, .index = H5_INDEX_FIXED_ARRAY}, .rank = 1},
 	{"chunk index: chunk dimension 1 is 0", -EUCLEAN, .chunk_size = 40,
 	 .layout = {.rank = 2, .dims = {10, 0}, .element_size = 4, .index = H5_INDEX_FIXED_ARRAY}, .rank = 2},
+	{"chunk index: chunk dimension 0 is 0", -EUCLEAN, .chunk_size = 40,
+	 .layout = {.rank = 2, .dims = {0, 10}, .element_size = 4, .index = H5_INDEX_FIXED_ARRAY}, .rank = 2},
 	{"single chunk index: it is for unfiltered chunks", -ENOTSUP, .set = true, .filtered = true,
 	 .chunk_size = 40, .layout = {.rank = 1, .dims = {10}, .element_size = 4, .index = H5_INDEX_SINGLE},
 	 .rank = 1},
