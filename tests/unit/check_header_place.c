@@ -682,6 +682,8 @@ START_TEST(a_place_that_is_no_cell)
 	first = address + PREFIX + HEAD;
 	second = first + UNUSED + HEAD + 16 + HEAD;
 	SUCCEEDS(h5_header_insert(s.file, address, &m));
+	ck_assert_uint_eq(h5_tx_latest_stage(s.file, address, PREFIX), H5_STAGE_MESSAGES);
+	ck_assert_uint_eq(h5_tx_latest_stage(s.file, second, UNUSED), H5_STAGE_OBJECT);
 	SUCCEEDS(h5_tx_commit(s.file));
 	SUCCEEDS(h5_header_load(s.file, address, &h));
 	SUCCEEDS(h5_header_check(s.file, &h));
