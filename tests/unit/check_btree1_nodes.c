@@ -18,6 +18,7 @@ struct scene {
 	uint64_t where[CHUNKS]; /* the address of each chunk; H5_UNDEF: not stored */
 	struct seen nodes[NODES];
 	size_t count;
+	uint64_t end[H5_RANK_MAX + 1];	      /* the last key of all */
 	uint64_t last[LEVELS], right[LEVELS]; /* of the last node seen of a level: its address, its sibling */
 	uint32_t random;
 };
@@ -64,6 +65,8 @@ static void look(struct scene *s, uint64_t address, int level, const struct h5_b
 	ck_assert_uint_lt(node->level, LEVELS);
 	s->nodes[s->count++] = (struct seen){address, node->level, node->count};
 	ck_assert(node->count || level < 0);
+	if (level < 0)
+		memcpy(s->end, node->keys[node->count].offsets, (s->t.space.rank + 1) * sizeof *s->end);
 	ck_assert(!low || is_same(s, low, &node->keys[0]));
 	ck_assert(!high || is_same(s, high, &node->keys[node->count]));
 	for (unsigned i = 0; i < node->count; i++)
@@ -185,6 +188,11 @@ START_TEST(a_node_that_splits_moves)
 		count = s->count;
 		set(s, n, 1000 + 8 * n);
 		look_at_all(s);
+		/* The last key of all is behind the last chunk, inside the element behind it: so it stays
+		 * when the next chunk comes, and moves on with the one after that. */
+		if (_i < 2)
+			ck_assert_uint_eq(s->end[0], _i ? CHUNKS : n | 1);
+		ck_assert_uint_eq(s->end[1], 4); /* bytes of an element */
 		for (size_t a = 0; a < count; a++) {
 			bool stays = false;
 
