@@ -393,6 +393,25 @@ static int change_index(struct target *t, unsigned n)
 	return h5_chunk_index_set(t->index, scaled, &chunk);
 }
 
+/* The n-th change has taken effect. */
+static void check_change(struct target *t, unsigned n)
+{
+	static const uint64_t far[] = {1000, 20000, 131500, 140000};
+	const uint64_t first = n < FAR ? n * 7 % 30 : far[n - FAR];
+	const bool trims = n < FAR && n % 12 == 11;
+
+	for (uint64_t i = trims ? 20 : first; i < (trims ? 30 : first + 1); i++) {
+		const uint64_t scaled[H5_RANK_MAX] = {i};
+		struct h5_chunk chunk;
+
+		SUCCEEDS(h5_chunk_index_lookup(t->index, NULL, scaled, &chunk));
+		if (trims || (n < FAR && n % 4 == 3))
+			ck_assert_uint_eq(chunk.address, H5_UNDEF);
+		else
+			ck_assert(chunk.address == 800 + 8 * n && (chunk.size == 1 + n || !t->filtered));
+	}
+}
+
 /* Allocations of a change fail, one at a time: the index, in the file and in memory, is as it was. */
 static void fail_change(struct target *t, unsigned n, unsigned stride)
 {
@@ -414,6 +433,7 @@ static void fail_change(struct target *t, unsigned n, unsigned stride)
 		ck_assert_uint_eq(after.chunks, before.chunks);
 		ck_assert_uint_eq(after.sum, before.sum);
 	}
+	check_change(t, n);
 }
 
 START_TEST(indexes_are_as_they_were)
