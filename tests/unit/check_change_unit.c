@@ -453,6 +453,11 @@ START_TEST(patches_keep_their_order)
 	s.file = scratch.file;
 	for (unsigned i = 0; i < PATCHES; i++)
 		SUCCEEDS(scene_patch(&s, AT + at[i], 0xa5, 10, H5_STAGE_OBJECT));
+	/* A patch that changes again keeps its place, in a unit as well. */
+	SUCCEEDS(scene_patch(&s, AT + 100, 0xa6, 10, H5_STAGE_OBJECT));
+	h5_unit_begin(s.file);
+	SUCCEEDS(scene_patch(&s, AT + 800, 0xa6, 10, H5_STAGE_OBJECT));
+	SUCCEEDS(h5_unit_end(s.file, 0));
 	record.record = true;
 	SUCCEEDS(h5_tx_commit(s.file));
 	for (size_t i = 0; i < record.count; i++) {
