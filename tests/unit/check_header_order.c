@@ -363,6 +363,35 @@ START_TEST(stages_of_updates)
 }
 END_TEST
 
+/* More names are counted before they are there, fewer after they have gone. */
+START_TEST(stages_of_counts)
+{
+	static const struct h5_new_message message = {
+		.type = H5_MSG_COMMENT, .body = (const uint8_t *)"message", .size = 8};
+	static const struct {
+		uint32_t count;
+		unsigned stage;
+	} steps[] = {
+		{2, H5_STAGE_OBJECT}, {5, H5_STAGE_OBJECT}, {4, H5_STAGE_UNCOUNT}, {1, H5_STAGE_UNCOUNT}};
+	const struct h5_new_header how = {.room = 100};
+	struct h5_file *file;
+	struct scene s;
+
+	begin(&s);
+	file = s.scratch.file;
+	SUCCEEDS(h5_header_create(file, &message, 1, &how, &s.header));
+	SUCCEEDS(h5_tx_commit(file));
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		SUCCEEDS(h5_header_set_references(file, s.header, steps[i].count));
+		ck_assert_uint_eq(scratch_references(file, s.header), steps[i].count);
+		ck_assert_uint_eq(h5_tx_latest_stage(file, s.header, 200), steps[i].stage);
+		ck_assert(!h5_tx_changes_before(file, s.header, 200, steps[i].stage));
+		SUCCEEDS(h5_tx_commit(file));
+	}
+	end(&s);
+}
+END_TEST
+
 /* Once a group is left, what shows names in it waits for the names in other groups, whether it has changed
  * before or changes later. What comes later anyway, indexes, and other objects do not. */
 START_TEST(stages_of_a_group_that_is_left)
@@ -409,4 +438,5 @@ START_TEST(stages_of_a_group_that_is_left)
 END_TEST
 
 UNIT_MAIN_LOOPS("order of headers", {stages_of_a_group_that_is_left, 1}, {stages_of_updates, 1},
-		{changes_after_a_move, 2}, {changes_in_what_moves, 6}, {changes_beside_a_link, 1}, {marks, 1})
+		{stages_of_counts, 1}, {changes_after_a_move, 2}, {changes_in_what_moves, 6},
+		{changes_beside_a_link, 1}, {marks, 1})
