@@ -175,5 +175,97 @@ START_TEST(gaps_along_a_row)
 }
 END_TEST
 
+/* ---- damage ---- */
+
+/* Changes a byte of a structure of n bytes whose last four are its checksum. */
+static void change_byte(struct target *t, uint64_t address, size_t n, size_t at, uint8_t value, bool seals)
+{
+	uint8_t bytes[1 << 10];
+
+	ck_assert_uint_le(n, sizeof bytes);
+	SUCCEEDS(h5_file_read(t->file, address, bytes, n));
+	bytes[at] = value;
+	if (seals)
+		h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+	SUCCEEDS(h5_tx_patch(t->file, address, bytes, n, H5_STAGE_INDEX));
+}
+
+/* The header of an array says what chunks it is for. */
+START_TEST(arrays_for_other_chunks)
+{
+	static const struct {
+		uint8_t client;
+		int rc;
+		const char *text;
+	} cases[] = {{0, 0, ""},
+		     {1, -EUCLEAN, "it is for filtered chunks"},
+		     {2, -EUCLEAN, "it is for unfiltered structured chunks"},
+		     {3, -EUCLEAN, "it is for filtered structured chunks"},
+		     {4, -ENOTSUP, "client 4 is not supported"},
+		     {255, -ENOTSUP, "client 255 is not supported"}};
+	static const struct {
+		const char *file;
+		size_t header;
+	} arrays[] = {{"chunk_index_write-plain.h5", 72}, {"fixed_array_write-block.h5", 28}};
+
+	for (size_t a = 0; a < 2; a++) {
+		struct target t;
+
+		target_init(&t, arrays[a].file, "a", NULL);
+		target_set_range(&t, 0, 3);
+		SUCCEEDS(target_commit(&t));
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			change_byte(&t, t.layout.chunked.address, arrays[a].header, 5, cases[i].client, true);
+			ck_assert_int_eq(target_open_index(&t), cases[i].rc);
+			ck_assert_msg(!cases[i].rc || strstr(h5_error_last()->text, cases[i].text), "%s",
+				      h5_error_last()->text);
+		}
+		target_release(&t);
+	}
+}
+END_TEST
+
+/* A damaged index block is not used. */
+START_TEST(an_index_block_that_is_damaged)
+{
+	const uint64_t zeros[H5_RANK_MAX] = {0};
+	struct h5_chunk chunk;
+	struct target t;
+	uint64_t block;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_set_range(&t, 0, 3);
+	SUCCEEDS(target_commit(&t));
+	SUCCEEDS(h5_file_read(t.file, t.layout.chunked.address + 12 + 6 * 8, &block, 8));
+	change_byte(&t, block, 6 + 8 + 4 * 8 + 31 * 8 + 4, 20, 0x5a, false);
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_int_eq(h5_chunk_index_lookup(t.index, NULL, zeros, &chunk), -EUCLEAN);
+	target_release(&t);
+}
+END_TEST
+
+/* ---- trims ---- */
+
+/* Chunks of several pages of a fixed array go from the middle of one of them on; each is visited once. */
+START_TEST(trims_of_pages)
+{
+	static const uint64_t from[] = {2050, 2048, 1500, 1024, 1000};
+	enum { FIRST = 990, LAST = 2100 };
+
+	for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+		struct target t;
+
+		target_init(&t, "fixed_array_write-paged.h5", "a", NULL);
+		target_set_range(&t, FIRST, LAST);
+		SUCCEEDS(target_commit(&t));
+		ck_assert_uint_eq(target_trim(&t, from[i]), LAST - from[i]);
+		ck_assert_uint_eq(target_count(&t), from[i] - FIRST);
+		target_assert_stored(&t, FIRST, from[i]);
+		ck_assert_uint_eq(target_value(&t, from[i]), H5_UNDEF);
+		target_release(&t);
+	}
+}
+END_TEST
+
 UNIT_MAIN("chunk_index_parts", pages_that_come_together, visits_of_blocks_that_fail, what_a_kill_has_left,
-	  gaps_along_a_row)
+	  gaps_along_a_row, arrays_for_other_chunks, an_index_block_that_is_damaged, trims_of_pages)
