@@ -770,6 +770,47 @@ START_TEST(laid_anew_across_a_page)
 }
 END_TEST
 
+/* It is all or nothing, wherever memory is short. */
+START_TEST(laid_anew_without_memory)
+{
+	static const size_t sizes[MESSAGES] = {48, 200, 64, 3000, 3000};
+	unsigned long failed = 0;
+
+	for (bool fired = true; fired;) {
+		struct h5_header h;
+		struct hand hand;
+		int rc;
+
+		begin(&hand, sizes, PREFIX + 30);
+		SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+		ck_assert_uint_eq(h.count, hand.count);
+		fault_alloc_arm(failed + 1);
+		fault_alloc_count(true);
+		rc = h5_header_rewrite(hand.s.file, hand.address, h.messages, h.count - 1, H5_STAGE_OBJECT);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		h5_header_release(&h);
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		SUCCEEDS(h5_tx_commit(hand.s.file));
+		scratch_close(&hand.s);
+		scratch_open(&hand.s);
+		SUCCEEDS(h5_header_load(hand.s.file, hand.address, &h));
+		ck_assert_uint_eq(h.count, hand.count - !rc);
+		for (unsigned i = 0; i < h.count; i++) {
+			const unsigned number = *h.messages[i].data;
+
+			ck_assert_uint_eq(number, i);
+			for (size_t k = 0; k < sizes[i]; k++)
+				ck_assert_uint_eq(h.messages[i].data[k], (uint8_t)(i + k * 7));
+		}
+		h5_header_release(&h);
+		scratch_release(&hand.s);
+		failed += fired;
+	}
+	ck_assert_uint_gt(failed, 5);
+}
+END_TEST
+
 /* A block that cannot be laid. */
 START_TEST(blocks_that_cannot_be)
 {
@@ -795,4 +836,5 @@ UNIT_MAIN_LOOPS("header place", {the_least_moves, 5}, {a_continuation_message_wi
 		{a_move_of_all_is_given_up, 1}, {a_block_moves_without_memory, 1}, {many_small_messages, 1},
 		{several_together, 1}, {orders_of_creation, 1}, {gaps, 1}, {room_behind_a_message, 1},
 		{no_reference_count_in_version_1, 1}, {updates_of_several_pages, 1},
-		{a_place_that_is_no_cell, 1}, {laid_anew_across_a_page, 4}, {blocks_that_cannot_be, 1})
+		{a_place_that_is_no_cell, 1}, {laid_anew_across_a_page, 4}, {laid_anew_without_memory, 1},
+		{blocks_that_cannot_be, 1})
