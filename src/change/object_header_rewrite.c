@@ -123,7 +123,7 @@ static int put_first(struct rewriting *w, size_t n)
 	struct h5_header_change *change = &w->change;
 	const struct h5_header_chunk *chunk = change->header.chunks;
 	struct h5_header_chunk image = *chunk;
-	unsigned laid = 0;
+	unsigned laid;
 	int rc;
 
 	image.bytes = malloc((size_t)chunk->size);
