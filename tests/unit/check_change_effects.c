@@ -234,6 +234,26 @@ START_TEST(an_abandoned_write)
 }
 END_TEST
 
+/* The next record has raw data of earlier commits too, unless they are many. */
+START_TEST(the_next_record_covers_raw_data)
+{
+	struct scene s;
+	uint64_t raw;
+
+	scene_init(&s);
+	raw = write_raw(s.file, CHUNK);
+	SUCCEEDS(h5_tx_commit(s.file));
+	for (uint8_t i = 0; i < 3; i++) {
+		SUCCEEDS(scene_patch(&s, AT, i, 1, H5_STAGE_BLOCK));
+		if (i == 1)
+			write_raw(s.file, MUCH_RAW);
+		SUCCEEDS(h5_tx_commit(s.file));
+		ck_assert_int_eq(is_hashed(&s, raw, CHUNK), i < 2);
+	}
+	scene_release(&s);
+}
+END_TEST
+
 /* ---- what was decoded ---- */
 
 static int load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
@@ -558,6 +578,12 @@ START_TEST(stages_of_indexes_of_names)
 			ck_assert_uint_eq(stage_of(&tree), cases[i].goes);
 			ck_assert_uint_eq(tree.records, 3u - n);
 		}
+		SUCCEEDS(h5_btree2_set(&tree, compare_first, &(uint8_t){1}, (const uint8_t[16]){1}));
+		h5_unit_begin(s.file);
+		SUCCEEDS(h5_btree2_free(&tree));
+		ck_assert(tree.address == H5_UNDEF && !tree.records);
+		ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
+		ck_assert(tree.address == address && tree.records == 1);
 		scratch_release(&s);
 	}
 }
@@ -835,8 +861,9 @@ START_TEST(trims_of_nothing_and_that_fail)
 END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, the_journal_hashes_what_is_there,
-	  a_failed_sync_takes_all, a_commit_whose_sync_fails, an_abandoned_write, caches_follow,
-	  blocks_are_written_meanwhile, new_blocks_of_a_unit_are_written_meanwhile, indexes_are_as_they_were,
-	  new_blocks_without_memory, a_key_below_its_node, a_moved_array_gives_up_its_blocks,
-	  trims_of_nothing_and_that_fail, stages_of_indexes, stages_of_indexes_of_names,
-	  given_up_without_memory, a_failed_write_does_not_move_the_end)
+	  a_failed_sync_takes_all, a_commit_whose_sync_fails, an_abandoned_write,
+	  the_next_record_covers_raw_data, caches_follow, blocks_are_written_meanwhile,
+	  new_blocks_of_a_unit_are_written_meanwhile, indexes_are_as_they_were, new_blocks_without_memory,
+	  a_key_below_its_node, a_moved_array_gives_up_its_blocks, trims_of_nothing_and_that_fail,
+	  stages_of_indexes, stages_of_indexes_of_names, given_up_without_memory,
+	  a_failed_write_does_not_move_the_end)
