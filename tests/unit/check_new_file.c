@@ -1,5 +1,6 @@
 /* New files are there as a whole or not at all, whatever call fails; and nothing is left beside them. */
 #include "base/error.h"
+#include "base/reader.h"
 #include "change/new_file.h"
 #include "fault_alloc.h"
 #include "fault_system.h"
@@ -73,6 +74,14 @@ START_TEST(all_is_synced_in_time)
 	SUCCEEDS(h5_new_file_make("b.h5", 3, TIME));
 	ck_assert_str_eq(fault_system_calls(), begin);
 	ck_assert_uint_eq(count_names(), 2);
+	/* In version 3 the superblock needs no extension. */
+	for (uint8_t version = 2; version < 4; version++) {
+		uint8_t bytes[SIZE];
+
+		read_file(version == 2 ? path : "b.h5", bytes);
+		ck_assert_uint_eq(bytes[8], version);
+		ck_assert_int_eq(h5_uint_from(bytes + 20, 8) == UINT64_MAX, version == 3);
+	}
 	scratch_own_judge("h5dump -H '%s/b.h5' > /dev/null", folder);
 }
 END_TEST
