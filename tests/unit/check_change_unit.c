@@ -432,6 +432,42 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
+/* Space is allocated in a unit that fails, while memory is short: if it was allocated at all, it is free
+ * again.
+ */
+START_TEST(space_of_a_unit_without_memory)
+{
+	uint64_t first = 0, address;
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 0; fired; n++) {
+		struct scratch scratch;
+		int rc;
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_open(&scratch);
+		h5_unit_begin(scratch.file);
+		fault_alloc_arm(n);
+		fault_alloc_count(n > 0);
+		rc = h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, CHUNK, &address);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm() || !n;
+		ck_assert(!rc || (n && fired && rc == -ENOMEM));
+		ck_assert_int_eq(h5_unit_end(scratch.file, -EIO), -EIO);
+		first = n ? first : address;
+		if (!rc) {
+			SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, CHUNK, &address));
+			ck_assert_uint_eq(address, first);
+		}
+		h5_tx_abandon(scratch.file);
+		scratch_release(&scratch);
+		failed += rc != 0;
+	}
+	ck_assert_uint_ge(failed, 2);
+}
+END_TEST
+
 /* ---- patches ---- */
 
 /* Patches of one stage are written in the order in which they were made; one that joins others is the last.
@@ -493,4 +529,4 @@ END_TEST
 
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
 	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
-	  patches_keep_their_order, what_is_changed)
+	  patches_keep_their_order, what_is_changed, space_of_a_unit_without_memory)
