@@ -244,6 +244,37 @@ START_TEST(an_index_block_that_is_damaged)
 }
 END_TEST
 
+/* A key of a damaged B-tree is inside a chunk: a search goes on with the next chunk, and comes to an end. */
+START_TEST(a_key_inside_a_chunk)
+{
+	enum { ENTRIES = 24, ENTRY = 8 + 3 * 8 + 8, BEFORE_COORDINATES = 8 };
+	const uint64_t chunks[][H5_RANK_MAX] = {{3, 0}, {5, 0}}, at[H5_RANK_MAX] = {3, 1};
+	const uint8_t wrong[16] = {3, 0, 0, 0, 0, 0, 0, 0, 3};
+	struct h5_chunk_cursor cursor = {0};
+	uint64_t next[H5_RANK_MAX];
+	struct target t;
+	bool stored;
+
+	target_init(&t, "btree1_write-2.h5", "2", NULL);
+	ck_assert_uint_eq(t.layout.chunked.dims[1], 2);
+	for (unsigned i = 0; i < 2; i++)
+		SUCCEEDS(h5_chunk_index_set(t.index, chunks[i],
+					    &(struct h5_chunk){.address = 800, .size = 8}));
+	SUCCEEDS(target_commit(&t));
+	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
+	ck_assert(!stored && next[0] == 5 && next[1] == 0);
+	h5_chunk_cursor_release(t.index, &cursor);
+	SUCCEEDS(h5_tx_patch(t.file, t.layout.chunked.address + ENTRIES + ENTRY + BEFORE_COORDINATES, wrong,
+			     sizeof wrong, H5_STAGE_BLOCK));
+	h5_tx_forget(t.file, t.layout.chunked.address);
+	SUCCEEDS(target_open_index(&t));
+	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
+	ck_assert(!stored && next[0] == 3 && next[1] == 2);
+	h5_chunk_cursor_release(t.index, &cursor);
+	target_release(&t);
+}
+END_TEST
+
 /* ---- trims ---- */
 
 /* Chunks of several pages of a fixed array go from the middle of one of them on; each is visited once. */
@@ -268,4 +299,5 @@ START_TEST(trims_of_pages)
 END_TEST
 
 UNIT_MAIN("chunk_index_parts", pages_that_come_together, visits_of_blocks_that_fail, what_a_kill_has_left,
-	  gaps_along_a_row, arrays_for_other_chunks, an_index_block_that_is_damaged, trims_of_pages)
+	  gaps_along_a_row, arrays_for_other_chunks, an_index_block_that_is_damaged, trims_of_pages,
+	  a_key_inside_a_chunk)
