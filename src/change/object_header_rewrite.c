@@ -110,9 +110,10 @@ static int put_blocks(struct rewriting *w)
 			w->messages[first + n++] = link_to_block(w);
 		rc = h5_header_put_block(w->change.file, &w->change.header.prefix, w->messages + first, n, 0,
 					 &w->block, &laid);
+		if (rc)
+			return rc;
 		w->change.messages += laid;
-		if (!rc)
-			rc = h5_header_encode_link(w->change.file, &w->block, w->link);
+		rc = h5_header_encode_link(w->change.file, &w->block, w->link);
 	}
 	return rc;
 }
