@@ -22,10 +22,22 @@ struct counting {
 	atomic_uint *reads;
 };
 
+/* A thread with `stops` waits in its reads, as long as the gate is shut. */
+static _Thread_local bool stops;
+static atomic_bool shut, reached;
+
+static void pass_gate(void)
+{
+	reached = reached || stops;
+	while (stops && shut)
+		sched_yield();
+}
+
 static int count_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	struct counting *c = (struct counting *)io;
 
+	pass_gate();
 	(*c->reads)++;
 	return h5_io_read_some(c->inner, offset, buf, n, got);
 }
@@ -35,6 +47,7 @@ static int count_readv(struct h5_io *io, uint64_t offset, const struct iovec *bu
 {
 	struct counting *c = (struct counting *)io;
 
+	pass_gate();
 	(*c->reads)++;
 	return h5_io_readv(c->inner, offset, buffers, count, got);
 }
@@ -84,6 +97,29 @@ void __wrap_h5_pool_start(struct h5_pool *pool, h5_pool_part *part, pool_done *d
 {
 	parts += n;
 	__real_h5_pool_start(pool, part, done, arg, n);
+}
+
+/* ---- who waits for what another thread decodes: the linker leads h5_lru_get() here ---- */
+
+int __real_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry);
+int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry);
+
+static struct h5_lru *watched; /* NULL: none */
+static uint64_t misses_before; /* of `watched`, when a thread first had to wait */
+
+int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry)
+{
+	if (watched && lru == watched && !stops && shut) {
+		struct h5_lru_stats stats;
+
+		h5_lru_stats(lru, &stats);
+		misses_before = stats.misses;
+		shut = false;
+	}
+	return __real_h5_lru_get(lru, key, load, arg, entry);
 }
 
 /* ---- a dataset ---- */
@@ -436,6 +472,43 @@ START_TEST(readers_at_once)
 }
 END_TEST
 
+static void *stop_in_first(void *arg)
+{
+	stops = true;
+	expect(arg, 0, 1024);
+	stops = false;
+	return NULL;
+}
+
+/* What another thread is decoding comes last, and is waited for: nothing is decoded twice. */
+START_TEST(what_others_decode_comes_last)
+{
+	static const char *const names[] = {"deflate", "large"}; /* rows of chunks, and chunks */
+	static const size_t two[] = {128 * 1024, 2 * 128 * 1024};
+	struct h5_file_set_options options = with_workers(0);
+	struct opened o = {0};
+	pthread_t thread;
+
+	open_dataset(&o, names[_i], &options);
+	expect(&o, o.size - 256, 256); /* the index is in the cache then */
+	watched = h5_file_set_chunks(o.set);
+	reached = false;
+	shut = true;
+	misses_before = 0;
+	ck_assert_int_eq(pthread_create(&thread, NULL, stop_in_first, &o), 0);
+	while (!reached)
+		sched_yield();
+	expect(&o, 0, two[_i]);
+	shut = false;
+	pthread_join(thread, NULL);
+	watched = NULL;
+	/* The second one was decoded before the thread waited for the first one. */
+	ck_assert_uint_eq(misses_before, 3);
+	ck_assert_uint_eq(chunks_of(&o).misses, 3);
+	close_dataset(&o);
+}
+END_TEST
+
 /* What comes next is decoded without being asked for, once. */
 START_TEST(what_comes_next_is_decoded_ahead)
 {
@@ -629,7 +702,8 @@ END_TEST
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{ends_of_a_large_read, 1}, {more_than_one_call_takes, 1}, {rows_of_any_length, 1},
 		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
-		{readers_at_once, 2}, {what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1},
-		{chunks_at_edges, 3}, {chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
+		{readers_at_once, 2}, {what_others_decode_comes_last, 2},
+		{what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1}, {chunks_at_edges, 3},
+		{chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
 		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1},
 		{no_memory_to_read_ahead, 2})
