@@ -831,10 +831,38 @@ START_TEST(chunks_that_early_allocation_misses)
 }
 END_TEST
 
+/* Chunks beyond the dataset are in the index, but those inside are verified once each. */
+START_TEST(chunks_outside_are_not_verified)
+{
+	static struct chunked c;
+	struct findings f = {.damaged = 0};
+	struct h5_damage damage = {.heard = hear, .arg = &f};
+	struct h5_dataset smaller;
+	struct h5_file_set *set;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	unsigned inside;
+
+	load_chunked(&c, "deflate2");
+	ck_assert_int_eq(h5_file_set_open_memory(c.bytes, c.size, &options, &set), 0);
+	ck_assert_int_eq(h5_dataset_get(h5_file_set_root(set), c.address, &ref, &dataset), 0);
+	smaller = *dataset;
+	ck_assert_uint_eq(smaller.space.rank, 2);
+	inside = (unsigned)((smaller.space.dims[1] - 1) / smaller.layout.chunked.dims[1] + 1);
+	smaller.space.dims[0] = smaller.layout.chunked.dims[0];
+	ck_assert_uint_lt(inside, c.count);
+	ck_assert_int_eq(h5_dataset_check(&smaller, &damage, chunk_done, &f), 0);
+	ck_assert_uint_eq(f.damaged, 0);
+	ck_assert_uint_eq(f.done, inside);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+}
+END_TEST
+
 UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_what_libhdf5_counts,
 	  a_range_decodes_the_chunks_that_it_touches, a_terabyte_of_fill_values_is_read_anywhere,
 	  only_reads_of_what_is_missing_fail, external_files_obey_the_rule, damaged_files_do_no_harm,
 	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
 	  missing_filters_are_named, numbers_of_chunks, whole_chunks, chunks_that_reach_beyond_the_file,
 	  runs_beyond_the_last_address, chunks_with_more_bytes_than_the_file,
-	  chunks_that_early_allocation_misses)
+	  chunks_that_early_allocation_misses, chunks_outside_are_not_verified)
