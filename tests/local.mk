@@ -34,6 +34,7 @@ UNIT_TESTS = \
 	tests/unit/check_credentials \
 	tests/unit/check_daemon \
 	tests/unit/check_dataset \
+	tests/unit/check_dataset_again \
 	tests/unit/check_dataset_bounds \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
@@ -295,6 +296,8 @@ tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault
 tests_unit_check_tree_nodes_SOURCES = tests/unit/check_tree_nodes.c $(tree_scene)
 tests_unit_check_tree_nodes_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
+tests_unit_check_dataset_again_SOURCES = tests/unit/check_dataset_again.c $(dataset_model) $(fault_alloc)
+tests_unit_check_dataset_again_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_bounds_SOURCES = tests/unit/check_dataset_bounds.c $(dataset_model) $(fault_alloc)
 tests_unit_check_dataset_bounds_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fdatasync
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)

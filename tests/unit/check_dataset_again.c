@@ -1,0 +1,232 @@
+/* Datasets that are changed again and again: what a change, or a failure in it, leaves to the next one. */
+#include "change/transaction.h"
+#include "dataset/chunked_store.h"
+#include "dataset/create.h"
+#include "dataset/rechunk.h"
+#include "dataset/replacement.h"
+#include "dataset/reshape.h"
+#include "dataset_model.h"
+#include "fault_alloc.h"
+#include "format/datatype.h"
+#include "object/numpy_parse.h"
+#include "object/object.h"
+
+#include <string.h>
+
+/* ---- failures ---- */
+
+/* The n-th allocation fails while the dataset becomes smaller; it may have done so all the same, and clears
+ * later what is gone. But it grows before that. */
+static bool shrink_and_grow(struct model_run *r, struct model *m, unsigned long n, bool appends)
+{
+	uint64_t rows = m->rows;
+	bool fired;
+	int rc;
+
+	model_append(r, m, 1);
+	fault_alloc_arm(n);
+	fault_alloc_count(true);
+	rc = h5_dataset_writer_resize(m->writer, 3);
+	fault_alloc_count(false);
+	fired = fault_alloc_disarm();
+	ck_assert_int_eq(rc, fired && rc ? -ENOMEM : 0);
+	if (!rc)
+		model_set_rows(m, 3);
+	if (rc)
+		model_resize(r, m, 3);
+	if (appends)
+		model_append(r, m, rows - 3);
+	else
+		model_resize(r, m, rows);
+	model_compare(r, m);
+	model_commit(r);
+	return fired;
+}
+
+START_TEST(rows_that_were_not_cleared_do_not_come_back)
+{
+	static const struct {
+		const char *version, *name;
+	} datasets[] = {{"earliest", "plain2"},
+			{"latest", "plain2"},
+			{"latest", "both"},
+			{"earliest", "plain2_gzip"},
+			{"latest", "bounded"}};
+
+	for (unsigned i = 0; i < 2 * sizeof datasets / sizeof *datasets; i++) {
+		struct model_run r;
+		struct model *m;
+
+		model_begin(&r, datasets[i / 2].version, i);
+		m = model_find(&r, datasets[i / 2].name);
+		model_writer(&r, m);
+		for (unsigned long n = 1; shrink_and_grow(&r, m, n, i % 2); n++)
+			;
+		model_reopen(&r);
+		model_end(&r);
+	}
+}
+END_TEST
+
+static int refuse(void *arg)
+{
+	(void)arg;
+	return h5_fail(-ENOSPC, H5_UNDEF, "something else fails");
+}
+
+/* New contents take their place together with something else. That fails, so they wait, and nobody takes
+ * their writer for the one of the old contents. */
+START_TEST(contents_that_wait)
+{
+	static uint8_t data[DATA_MAX];
+	struct h5_replacement *p;
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, _i ? "plain2" : "fixed");
+	SUCCEEDS(h5_replacement_begin(r.scratch.file, m->address, &p));
+	/* They have as many rows as the dataset, even if that may have more. */
+	ck_assert(!h5_replacement_grows(p));
+	ck_assert_uint_eq(h5_replacement_whole(p), m->size);
+	ck_assert_int_eq(h5_replacement_expect(p, m->size + m->row), -EINVAL);
+	model_fill(&r, data, m->size);
+	SUCCEEDS(h5_replacement_write(p, 0, data, m->size));
+	ck_assert_int_eq(h5_replacement_finish_with(p, refuse, NULL), -ENOSPC);
+	ck_assert_ptr_null(h5_dataset_writer_find(r.scratch.file, m->address));
+	model_compare(&r, m);
+	model_overwrite(&r, m, 0, m->row);
+	model_compare(&r, m);
+	SUCCEEDS(h5_replacement_finish(p));
+	h5_replacement_end(p);
+	SUCCEEDS(h5_dataset_writer_ready(m->writer));
+	memcpy(m->data, data, m->size);
+	model_compare(&r, m);
+	model_reopen(&r);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- space ---- */
+
+/* Committed space is given up. */
+static void replace(struct model_run *r, struct model *m)
+{
+	struct h5_replacement *p;
+
+	model_fill(r, m->data, m->size);
+	SUCCEEDS(h5_replacement_begin(r->scratch.file, m->address, &p));
+	SUCCEEDS(h5_replacement_write(p, 0, m->data, m->size));
+	SUCCEEDS(h5_replacement_finish(p));
+	h5_replacement_end(p);
+}
+
+static void make_wider(struct model_run *r, bool wide)
+{
+	const uint64_t dims[] = {9, wide ? 15 : 14};
+
+	SUCCEEDS(h5_dataset_reshape(model_writer(r, model_find(r, "both")), dims));
+}
+
+/* Rows that only memory has get other chunks. */
+static void rechunk_rows(struct model_run *r, unsigned round)
+{
+	const uint64_t chunk[] = {2 + round % 2, 2};
+	struct model *m = model_find(r, "none");
+
+	model_append(r, m, 2);
+	SUCCEEDS(h5_dataset_rechunk(r->scratch.file, m->address, chunk));
+	SUCCEEDS(h5_dataset_writer_ready(m->writer));
+	model_compare(r, m);
+}
+
+/* What one change gives up is free after the commit, whatever else is changed before that. */
+START_TEST(what_was_given_up_is_used_again)
+{
+	struct model_run r;
+	uint64_t end = 0;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "fixed");
+	for (unsigned round = 0; round < 10; round++) {
+		replace(&r, m);
+		if (_i == 1)
+			make_wider(&r, true);
+		else if (_i == 2)
+			rechunk_rows(&r, round);
+		model_commit(&r);
+		if (_i == 1)
+			make_wider(&r, false);
+		else if (_i == 2)
+			model_resize(&r, model_find(&r, "none"), 0);
+		model_commit(&r);
+		if (round == 4)
+			end = h5_file_end(r.scratch.file);
+	}
+	ck_assert_uint_eq(h5_file_end(r.scratch.file), end);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- what is known ---- */
+
+/* The last chunks, to which rows will be added, stay in memory; the others do not. */
+START_TEST(the_last_chunks_stay_in_memory)
+{
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, _i ? "plain2" : "plain2_gzip");
+	model_append(&r, m, 4);
+	ck_assert_uint_eq(m->rows % 4, 1);
+	model_commit(&r);
+	ck_assert_uint_eq(HASH_COUNT(h5_chunked_of(m->writer)->known), 3);
+	model_append(&r, m, 3);
+	model_commit(&r);
+	ck_assert_uint_eq(HASH_COUNT(h5_chunked_of(m->writer)->known), 0);
+	model_reopen(&r);
+	model_end(&r);
+}
+END_TEST
+
+/* A dataset that is defined as it is stays as it is; nothing is written. A new one has the time that it is
+ * told. */
+START_TEST(definitions)
+{
+	enum { TIME = 123456789 };
+	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {3}, .time = TIME};
+	const struct h5_object *object;
+	struct h5_datatype *type;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+	unsigned long calls;
+	uint64_t address;
+
+	model_begin(&r, "latest", 1);
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = 1;
+	how.space.dims[0] = how.space.max[0] = 10;
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(r.scratch.file, &how, &address));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	SUCCEEDS(h5_object_get(r.scratch.file, address, &ref, &object));
+	ck_assert(object->has_mtime && object->mtime == TIME);
+	h5_file_put(r.scratch.file, ref);
+	calls = r.fault.calls;
+	SUCCEEDS(h5_dataset_define(r.scratch.file, address, &how));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	ck_assert_uint_eq(r.fault.calls, calls);
+	how.chunk[0] = 4;
+	SUCCEEDS(h5_dataset_define(r.scratch.file, address, &how));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	ck_assert_uint_gt(r.fault.calls, calls);
+	h5_datatype_free(type);
+	model_end(&r);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 1}, {contents_that_wait, 2},
+		{what_was_given_up_is_used_again, 3}, {the_last_chunks_stay_in_memory, 2}, {definitions, 1})
