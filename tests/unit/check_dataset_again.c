@@ -15,26 +15,38 @@
 
 /* ---- failures ---- */
 
-/* The n-th allocation fails while the dataset becomes smaller; it may have done so all the same, and clears
- * later what is gone. But it grows before that. */
-static bool shrink_and_grow(struct model_run *r, struct model *m, unsigned long n, bool appends)
+/* What comes after a change that has failed. */
+enum next { FILL, APPEND, OVERWRITE, NEXTS };
+
+/* The n-th allocation, or read, fails while the dataset becomes smaller; it may have done so all the same,
+ * and clears later what is gone. But another change comes before that. False: none fails. */
+static bool shrink_and_grow(struct model_run *r, struct model *m, unsigned long n, enum next next,
+			    bool memory)
 {
 	uint64_t rows = m->rows;
 	bool fired;
 	int rc;
 
 	model_append(r, m, 1);
-	fault_alloc_arm(n);
+	if (memory)
+		fault_alloc_arm(n);
+	else
+		fault_io_arm(&r->fault, n);
 	fault_alloc_count(true);
 	rc = h5_dataset_writer_resize(m->writer, 3);
 	fault_alloc_count(false);
-	fired = fault_alloc_disarm();
-	ck_assert_int_eq(rc, fired && rc ? -ENOMEM : 0);
+	fired = memory ? fault_alloc_disarm() : fault_io_disarm(&r->fault);
+	ck_assert_int_eq(rc, fired && rc ? (memory ? -ENOMEM : -EIO) : 0);
+	SUCCEEDS(h5_dataset_writer_ready(m->writer));
 	if (!rc)
 		model_set_rows(m, 3);
-	if (rc)
+	else
 		model_resize(r, m, 3);
-	if (appends)
+	if (next == OVERWRITE) {
+		model_overwrite(r, m, 0, 1);
+		model_compare(r, m);
+	}
+	if (next == APPEND)
 		model_append(r, m, rows - 3);
 	else
 		model_resize(r, m, rows);
@@ -43,6 +55,7 @@ static bool shrink_and_grow(struct model_run *r, struct model *m, unsigned long 
 	return fired;
 }
 
+/* `_i`: whether it is the allocations that fail, and what comes next. */
 START_TEST(rows_that_were_not_cleared_do_not_come_back)
 {
 	static const struct {
@@ -52,15 +65,18 @@ START_TEST(rows_that_were_not_cleared_do_not_come_back)
 			{"latest", "both"},
 			{"earliest", "plain2_gzip"},
 			{"latest", "bounded"}};
+	const bool memory = _i % 2;
 
-	for (unsigned i = 0; i < 2 * sizeof datasets / sizeof *datasets; i++) {
+	for (unsigned i = 0; i < sizeof datasets / sizeof *datasets; i++) {
 		struct model_run r;
 		struct model *m;
 
-		model_begin(&r, datasets[i / 2].version, i);
-		m = model_find(&r, datasets[i / 2].name);
+		model_begin(&r, datasets[i].version, i);
+		m = model_find(&r, datasets[i].name);
 		model_writer(&r, m);
-		for (unsigned long n = 1; shrink_and_grow(&r, m, n, i % 2); n++)
+		r.fault.reads = true;
+		r.fault.error = -EIO;
+		for (unsigned long n = 1; shrink_and_grow(&r, m, n, (enum next)(_i / 2), memory); n++)
 			;
 		model_reopen(&r);
 		model_end(&r);
@@ -228,5 +244,6 @@ START_TEST(definitions)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 1}, {contents_that_wait, 2},
-		{what_was_given_up_is_used_again, 3}, {the_last_chunks_stay_in_memory, 2}, {definitions, 1})
+UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 2 * NEXTS},
+		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3},
+		{the_last_chunks_stay_in_memory, 2}, {definitions, 1})

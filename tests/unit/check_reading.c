@@ -3,6 +3,7 @@
 #include "change/open.h"
 #include "dataset/dataset.h"
 #include "dataset/stored_runs.h"
+#include "dataset/whole_chunk.h"
 #include "fault_alloc.h"
 #include "scratch.h"
 
@@ -480,6 +481,27 @@ static void *stop_in_first(void *arg)
 	return NULL;
 }
 
+/* Begins to read in another thread, which waits for the gate. */
+static pthread_t stop_in_background(struct opened *o, void *(*read)(void *arg))
+{
+	pthread_t thread;
+
+	watched = h5_file_set_chunks(o->set);
+	reached = false;
+	shut = true;
+	ck_assert_int_eq(pthread_create(&thread, NULL, read, o), 0);
+	while (!reached)
+		sched_yield();
+	return thread;
+}
+
+static void let_pass(pthread_t thread)
+{
+	shut = false;
+	pthread_join(thread, NULL);
+	watched = NULL;
+}
+
 /* What another thread is decoding comes last, and is waited for: nothing is decoded twice. */
 START_TEST(what_others_decode_comes_last)
 {
@@ -491,21 +513,113 @@ START_TEST(what_others_decode_comes_last)
 
 	open_dataset(&o, names[_i], &options);
 	expect(&o, o.size - 256, 256); /* the index is in the cache then */
-	watched = h5_file_set_chunks(o.set);
-	reached = false;
-	shut = true;
 	misses_before = 0;
-	ck_assert_int_eq(pthread_create(&thread, NULL, stop_in_first, &o), 0);
-	while (!reached)
-		sched_yield();
+	thread = stop_in_background(&o, stop_in_first);
 	expect(&o, 0, two[_i]);
-	shut = false;
-	pthread_join(thread, NULL);
-	watched = NULL;
+	let_pass(thread);
 	/* The second one was decoded before the thread waited for the first one. */
 	ck_assert_uint_eq(misses_before, 3);
 	ck_assert_uint_eq(chunks_of(&o).misses, 3);
 	close_dataset(&o);
+}
+END_TEST
+
+/* One who wants a chunk as a whole waits for it, too. */
+START_TEST(a_whole_chunk_is_waited_for)
+{
+	static const uint64_t first[2] = {0, 0};
+	struct h5_file_set_options options = with_workers(0);
+	struct h5_whole_chunk chunk;
+	struct opened o = {0};
+	pthread_t thread;
+	uint8_t byte;
+
+	open_dataset(&o, "large", &options);
+	expect(&o, o.size - 256, 256); /* the index is in the cache then */
+	thread = stop_in_background(&o, stop_in_first);
+	SUCCEEDS(h5_whole_chunk_find(o.dataset, NULL, first, &chunk));
+	SUCCEEDS(h5_whole_chunk_read(&chunk, 0, &byte, 1));
+	ck_assert_uint_eq(byte, 3);
+	let_pass(thread);
+	close_dataset(&o);
+}
+END_TEST
+
+static void *stop_in_all(void *arg)
+{
+	struct opened *o = arg;
+	uint8_t data[5 * 7 * 4];
+
+	stops = true;
+	SUCCEEDS(h5_dataset_read(o->dataset, 0, data, sizeof data));
+	stops = false;
+	return NULL;
+}
+
+/* So does one who looks for holes in it. */
+START_TEST(marks_are_waited_for)
+{
+	struct h5_file_set_options options = with_workers(0);
+	char path[512], list[512], name[64];
+	unsigned long long address, storage;
+	struct opened o = {0};
+	pthread_t thread;
+	uint64_t found, again;
+	FILE *f;
+
+	scratch_fixture("structured_single_early_filtered.h5", path);
+	scratch_fixture("structured.list", list);
+	f = fopen(list, "r");
+	ck_assert_ptr_nonnull(f);
+	do {
+		ck_assert_int_eq(fscanf(f, "%63s %llu %llu", name, &address, &storage), 3);
+	} while (strcmp(name, "single_early_filtered"));
+	fclose(f);
+	options.wrap_arg = &o.reads;
+	SUCCEEDS(h5_open_file(path, &options, &o.set, NULL));
+	SUCCEEDS(h5_dataset_get(h5_file_set_root(o.set), address, &o.ref, &o.dataset));
+	thread = stop_in_background(&o, stop_in_all);
+	SUCCEEDS(h5_dataset_seek(o.dataset, 0, true, &found));
+	let_pass(thread);
+	ck_assert_uint_lt(found, o.dataset->size);
+	SUCCEEDS(h5_dataset_seek(o.dataset, 0, true, &again));
+	ck_assert_uint_eq(found, again);
+	close_dataset(&o);
+}
+END_TEST
+
+/* Chunks of a damaged file may begin at the same byte. A call ends before runs that are too many for it, even
+ * if others from there are few. */
+START_TEST(runs_from_the_same_byte)
+{
+	enum { MANY = 63, LONG = 1023, END = MANY * LONG, SHORT = 600, MUCH = 4000 };
+	const struct h5_part_rows many = {
+		.first.n = LONG, .count = MANY, .chunk_step = LONG, .dataset_step = LONG};
+	const struct h5_part_rows too_many = {
+		.first.n = SHORT, .count = 2, .chunk_step = SHORT, .dataset_step = SHORT};
+	const struct h5_part_rows few = {.first.n = MUCH, .count = 1};
+	static uint8_t bytes[END + MUCH], got[END + 2 * SHORT + MUCH];
+	const struct h5_file_set_options options = {.block_cache = 1 << 20, .lock = H5_LOCK_NONE};
+	struct h5_stored_runs runs;
+	struct h5_file_set *set;
+	char path[512];
+	FILE *f;
+
+	scratch_fixture("reading.h5", path);
+	f = fopen(path, "rb");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
+	fclose(f);
+	SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+	h5_stored_runs_init(&runs, h5_file_set_root(set));
+	SUCCEEDS(h5_stored_runs_add(&runs, 0, &many, got));
+	SUCCEEDS(h5_stored_runs_add(&runs, END, &too_many, got + END));
+	SUCCEEDS(h5_stored_runs_add(&runs, END, &few, got + END + 2 * SHORT));
+	SUCCEEDS(h5_stored_runs_flush(&runs));
+	ck_assert_mem_eq(got, bytes, END + 2 * SHORT);
+	ck_assert_mem_eq(got + END + 2 * SHORT, bytes + END, MUCH);
+	h5_stored_runs_release(&runs);
+	h5_file_set_close(set);
 }
 END_TEST
 
@@ -702,7 +816,8 @@ END_TEST
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{ends_of_a_large_read, 1}, {more_than_one_call_takes, 1}, {rows_of_any_length, 1},
 		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
-		{readers_at_once, 2}, {what_others_decode_comes_last, 2},
+		{readers_at_once, 2}, {what_others_decode_comes_last, 2}, {a_whole_chunk_is_waited_for, 1},
+		{marks_are_waited_for, 1}, {runs_from_the_same_byte, 1},
 		{what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1}, {chunks_at_edges, 3},
 		{chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
 		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1},
