@@ -3,9 +3,13 @@
 #include "base/error.h"
 #include "change/private.h"
 #include "crash_image.h"
+#include "dataset/dataset.h"
+#include "dataset/values.h"
 #include "fault_alloc.h"
 #include "heap_scene.h"
 #include "object/global_heap.h"
+#include "object/heap_dead.h"
+#include "object/path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -545,8 +549,44 @@ START_TEST(every_write_can_fail)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
-		{collections_of_a_batch_grow, 1}, {objects_go, 5}, {objects_stay, 1},
-		{free_space_across_pages, 2}, {collections_that_readers_know, 1},
+/* Elements of a table of 4 x 3 strings that lie outside of dimensions, and no others, give up their values.
+ */
+START_TEST(values_outside_of_dimensions)
+{
+	enum { ROWS = 4, COLUMNS = 3 };
+	static const uint64_t dims[][2] = {{3, 2}, {2, 3}, {4, 1}, {4, 3}, {0, 3}, {4, 0}};
+	const uint64_t *now = dims[_i];
+	const struct h5_dataset *dataset;
+	uint8_t data[ROWS * COLUMNS * ELEMENT];
+	struct h5_lru_entry *ref;
+	struct h5_heap_dead dead;
+	struct heap_scene s;
+	struct h5_file *in;
+	uint64_t address;
+
+	heap_scene_begin(&s, "latest", NULL);
+	SUCCEEDS(h5_path_find(s.scratch.file, h5_file_superblock(s.scratch.file)->root, "table", 5, &in,
+			      &address));
+	SUCCEEDS(h5_dataset_get(in, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, sizeof data);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, sizeof data));
+	h5_file_put(in, ref);
+	h5_heap_dead_init(&dead, in);
+	SUCCEEDS(h5_dataset_find_outside(in, address, now, &dead));
+	for (unsigned i = 0; i < ROWS * COLUMNS; i++) {
+		const uint8_t *element = data + (size_t)i * ELEMENT;
+		const bool outside = i / COLUMNS >= now[0] || i % COLUMNS >= now[1];
+
+		ck_assert(outside == h5_heap_set_has(&dead.set, h5_uint_from(element + 4, 8),
+						     (uint32_t)h5_uint_from(element + 12, 4)));
+	}
+	h5_heap_dead_release(&dead);
+	heap_scene_end(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("global_heap_write", {values_outside_of_dimensions, 6}, {values_of_many_sizes, 4},
+		{collections_are_shared, 1}, {batches, 1}, {collections_of_a_batch_grow, 1}, {objects_go, 5},
+		{objects_stay, 1}, {free_space_across_pages, 2}, {collections_that_readers_know, 1},
 		{others_share_a_collection, 1}, {the_largest_object, 2}, {killed_between_cells, 2},
 		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
