@@ -185,6 +185,135 @@ START_TEST(what_was_given_up_is_used_again)
 }
 END_TEST
 
+/* ---- large chunks ---- */
+
+enum { LARGE = (1 << 20) + 100000, LESS = LARGE - 9999, FILLED = 'f' };
+
+/* A dataset of bytes in one large chunk, which may have a fill value. */
+static struct h5_dataset_writer *make_large(struct model_run *r, const uint8_t *fill)
+{
+	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {LARGE}, .fill = fill};
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	uint64_t address;
+
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = 1;
+	how.space.dims[0] = LESS;
+	how.space.max[0] = H5_UNLIMITED;
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(r->scratch.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_dataset_writer_get(r->scratch.file, address, false, &writer));
+	return writer;
+}
+
+static void expect(struct model_run *r, struct h5_dataset_writer *writer, const uint8_t *expected, size_t n)
+{
+	const struct h5_dataset *dataset;
+	static uint8_t found[LARGE];
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_tx_settle(r->scratch.file));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, h5_dataset_writer_participant(writer)->address, &ref,
+				&dataset));
+	ck_assert_uint_eq(dataset->size, n);
+	SUCCEEDS(h5_dataset_read(dataset, 0, found, n));
+	ck_assert(!memcmp(found, expected, n));
+	h5_file_put(r->scratch.file, ref);
+}
+
+/* One byte is written: all others, which are more than one piece, have the fill value. */
+START_TEST(the_rest_of_a_chunk_is_filled)
+{
+	static const uint8_t fill = FILLED, byte = 'b';
+	static uint8_t data[LARGE];
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+
+	model_begin(&r, _i ? "latest" : "earliest", 1);
+	memset(data, FILLED, sizeof data);
+	writer = make_large(&r, &fill);
+	SUCCEEDS(h5_dataset_writer_write(writer, 10, &byte, 1));
+	data[10] = byte;
+	expect(&r, writer, data, LESS);
+	SUCCEEDS(h5_dataset_writer_resize(writer, LARGE));
+	expect(&r, writer, data, LARGE);
+	h5_dataset_writer_close(writer);
+	model_end(&r);
+}
+END_TEST
+
+/* The chunk is stored without its last bytes, which lie outside of the dataset. When it is written it moves
+ * to where it has all its bytes. */
+START_TEST(a_large_chunk_gets_all_its_bytes)
+{
+	static const uint64_t scaled[] = {0};
+	static const uint8_t fill = FILLED, byte = 'b';
+	static uint8_t data[LARGE];
+	struct h5_dataset_writer *writer;
+	struct h5_chunk chunk;
+	struct model_run r;
+
+	model_begin(&r, "earliest", 1);
+	writer = make_large(&r, &fill);
+	model_fill(&r, data, LESS);
+	memset(data + LESS, FILLED, LARGE - LESS);
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, LESS));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	SUCCEEDS(h5_chunk_index_lookup(h5_chunked_of(writer)->index, NULL, scaled, &chunk));
+	ck_assert_uint_eq(chunk.size, LARGE);
+	chunk.size = LESS;
+	SUCCEEDS(h5_tx_touch(r.scratch.file, h5_dataset_writer_participant(writer)->address));
+	SUCCEEDS(h5_chunk_index_set(h5_chunked_of(writer)->index, scaled, &chunk));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	h5_tx_drop(r.scratch.file, &writer->participant);
+	SUCCEEDS(h5_dataset_writer_ready(writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 10, &byte, 1));
+	data[10] = byte;
+	expect(&r, writer, data, LESS);
+	SUCCEEDS(h5_dataset_writer_resize(writer, LARGE));
+	expect(&r, writer, data, LARGE);
+	h5_dataset_writer_close(writer);
+	model_end(&r);
+}
+END_TEST
+
+static bool was_punched(const struct fault_io *fault, size_t least)
+{
+	for (size_t i = 0; i < fault->count; i++)
+		if (fault->events[i].kind == FAULT_PUNCH && fault->events[i].size >= least)
+			return true;
+	return false;
+}
+
+/* Stored zeros become a hole, other fill values cannot. */
+START_TEST(zeros_become_holes)
+{
+	enum { PUNCHED = 900000 };
+	static const uint8_t fills[] = {0, FILLED};
+	static uint8_t data[LARGE];
+	const uint8_t *fill = &fills[_i];
+	struct h5_dataset_writer *writer;
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	writer = make_large(&r, fill);
+	model_fill(&r, data, LESS);
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, LESS));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	r.fault.record = true;
+	SUCCEEDS(h5_dataset_writer_punch(writer, 0, PUNCHED));
+	memset(data, *fill, PUNCHED);
+	expect(&r, writer, data, LESS);
+	ck_assert_int_eq(was_punched(&r.fault, PUNCHED / 2), !*fill);
+	h5_dataset_writer_close(writer);
+	model_end(&r);
+	fault_io_release(&r.fault);
+}
+END_TEST
+
 /* ---- what is known ---- */
 
 /* The last chunks, to which rows will be added, stay in memory; the others do not. */
@@ -246,4 +375,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 2 * NEXTS},
 		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3},
-		{the_last_chunks_stay_in_memory, 2}, {definitions, 1})
+		{the_last_chunks_stay_in_memory, 2}, {definitions, 1}, {the_rest_of_a_chunk_is_filled, 2},
+		{a_large_chunk_gets_all_its_bytes, 1}, {zeros_become_holes, 2})
