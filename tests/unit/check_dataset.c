@@ -182,6 +182,65 @@ START_TEST(storage_is_what_libhdf5_counts)
 }
 END_TEST
 
+static size_t cost_of_filters(const struct h5_pipeline *pipeline)
+{
+	size_t values = 0;
+
+	for (unsigned i = 0; i < pipeline->count; i++)
+		values += pipeline->filters[i].count;
+	return values * sizeof(uint32_t);
+}
+
+/* What a dataset without an index, whose object header is in the cache, adds to that. */
+START_TEST(a_dataset_costs_what_it_holds)
+{
+	FILE *list = open_data("dataset.list");
+	unsigned filled = 0, filtered = 0, compact = 0;
+	size_t entry = SIZE_MAX;
+	struct sample s;
+
+	while (next_sample(list, &s)) {
+		const struct h5_dataset *dataset;
+		const struct h5_object *object;
+		struct h5_lru_stats before, after;
+		struct h5_lru_entry *ref;
+		struct h5_file_set *set;
+		struct h5_file *file;
+		char name[128];
+		size_t cost;
+
+		snprintf(name, sizeof name, "%s.h5", s.file);
+		set = open_set(name, &options);
+		file = h5_file_set_root(set);
+		ck_assert_int_eq(h5_object_get(file, s.address, &ref, &object), 0);
+		h5_file_put(file, ref);
+		h5_lru_stats(h5_file_set_blocks(set), &before);
+		ck_assert_int_eq(h5_dataset_get(file, s.address, &ref, &dataset), 0);
+		h5_lru_stats(h5_file_set_blocks(set), &after);
+		cost = sizeof *dataset + h5_datatype_cost(dataset->type) +
+		       cost_of_filters(&dataset->pipeline);
+		if (dataset->fill)
+			cost += dataset->type->size;
+		if (dataset->compact)
+			cost += dataset->layout.compact.size;
+		if (after.entries == before.entries + 1 && !dataset->external) {
+			/* The cache has an entry beside it. */
+			if (entry == SIZE_MAX)
+				entry = after.bytes - before.bytes - cost;
+			ck_assert_uint_eq(after.bytes - before.bytes, cost + entry);
+			filled += dataset->fill != NULL;
+			filtered += cost_of_filters(&dataset->pipeline) > 0;
+			compact += dataset->compact != NULL;
+		}
+		h5_file_put(file, ref);
+		h5_file_set_close(set);
+		free(s.data);
+	}
+	fclose(list);
+	ck_assert(filled && filtered && compact);
+}
+END_TEST
+
 START_TEST(a_range_decodes_the_chunks_that_it_touches)
 {
 	/* 40 x 50 doubles in chunks of 16 x 16: 3 x 4 chunks */
@@ -865,4 +924,4 @@ UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_
 	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
 	  missing_filters_are_named, numbers_of_chunks, whole_chunks, chunks_that_reach_beyond_the_file,
 	  runs_beyond_the_last_address, chunks_with_more_bytes_than_the_file,
-	  chunks_that_early_allocation_misses, chunks_outside_are_not_verified)
+	  chunks_that_early_allocation_misses, chunks_outside_are_not_verified, a_dataset_costs_what_it_holds)

@@ -5,13 +5,17 @@
 #include "dataset/rechunk.h"
 #include "dataset/replacement.h"
 #include "dataset/reshape.h"
+#include "dataset/take_over.h"
 #include "dataset_model.h"
 #include "fault_alloc.h"
 #include "format/datatype.h"
 #include "object/numpy_parse.h"
 #include "object/object.h"
+#include "object/path.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- failures ---- */
 
@@ -373,7 +377,81 @@ START_TEST(definitions)
 }
 END_TEST
 
+/* ---- what is alike ---- */
+
+static bool are_alike(struct model_run *r, const char *first, const char *second)
+{
+	const struct h5_dataset *a, *b;
+	struct h5_lru_entry *a_ref, *b_ref;
+	bool alike, again;
+
+	SUCCEEDS(h5_dataset_get(r->scratch.file, model_find(r, first)->address, &a_ref, &a));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, model_find(r, second)->address, &b_ref, &b));
+	SUCCEEDS(h5_dataset_is_alike(a, b, &alike));
+	SUCCEEDS(h5_dataset_is_alike(b, a, &again));
+	ck_assert_int_eq(alike, again);
+	h5_file_put(r->scratch.file, a_ref);
+	h5_file_put(r->scratch.file, b_ref);
+	return alike;
+}
+
+/* Datasets with the same type and the same shape, but for the number of rows. */
+START_TEST(datasets_that_are_alike)
+{
+	struct model_run r;
+
+	model_begin(&r, _i ? "latest" : "earliest", 1);
+	ck_assert(are_alike(&r, "plain2", "both_gzip"));
+	ck_assert(are_alike(&r, "fixed", "early"));
+	ck_assert(are_alike(&r, "odd_size", "late_fill"));
+	ck_assert(are_alike(&r, "scalar", "scalar"));
+	ck_assert(!are_alike(&r, "plain2", "fixed"));
+	ck_assert(!are_alike(&r, "plain2", "plain1"));
+	ck_assert(!are_alike(&r, "single1", "bounded1"));
+	ck_assert(!are_alike(&r, "compound", "plain1"));
+	ck_assert(!are_alike(&r, "scalar", "single1"));
+	model_end(&r);
+}
+END_TEST
+
+static void read_raw(struct model_run *r, const char *name, uint8_t data[16])
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct h5_file *in;
+	uint64_t address;
+
+	SUCCEEDS(h5_path_find(r->scratch.file, h5_file_superblock(r->scratch.file)->root, name, strlen(name),
+			      &in, &address));
+	SUCCEEDS(h5_dataset_get(in, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, 16);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, 16));
+	h5_file_put(in, ref);
+}
+
+/* A raw file that is not there reads as the fill value, and is not made by that. Raw data may lie in the HDF5
+ * file itself, where they are read, but not written. */
+START_TEST(raw_files_that_are_read)
+{
+	static const uint8_t zeros[16];
+	uint8_t data[16], begin[20];
+	struct model_run r;
+	char path[512];
+
+	model_begin(&r, "latest", 1);
+	read_raw(&r, "gone", data);
+	ck_assert_mem_eq(data, zeros, sizeof data);
+	snprintf(path, sizeof path, "%s/dataset_write_gone.raw", r.scratch.folder);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	read_raw(&r, "itself", data);
+	SUCCEEDS(h5_file_read(r.scratch.file, 0, begin, sizeof begin));
+	ck_assert_mem_eq(data, begin + 4, sizeof data);
+	model_end(&r);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 2 * NEXTS},
 		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3},
-		{the_last_chunks_stay_in_memory, 2}, {definitions, 1}, {the_rest_of_a_chunk_is_filled, 2},
+		{the_last_chunks_stay_in_memory, 2}, {definitions, 1}, {datasets_that_are_alike, 2},
+		{raw_files_that_are_read, 1}, {the_rest_of_a_chunk_is_filled, 2},
 		{a_large_chunk_gets_all_its_bytes, 1}, {zeros_become_holes, 2})

@@ -628,8 +628,55 @@ START_TEST(files_of_another_writer)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("structured", {values_of_every_form, 1}, {caches_of_no_size, 1}, {memory_is_short, FORMS},
-		{chunks_may_be_too_large, FORMS}, {bad_files_are_refused, 1},
+/* ---- marks ---- */
+
+static void check_marks(const uint8_t *marks, const char *expected)
+{
+	for (size_t i = 0; expected[i]; i++)
+		ck_assert_int_eq(marks[i], expected[i] - '0');
+}
+
+/* An element is defined once any of its bytes is written, and no more once all of them are erased. */
+START_TEST(marks_of_bytes)
+{
+	enum { ELEMENT = 4, ELEMENTS = 6, SIZE = ELEMENT * ELEMENTS };
+	struct h5_datatype type = {.size = ELEMENT};
+	struct h5_dataset d = {
+		.type = &type,
+		.chunk_size = SIZE,
+		.layout = {.class = H5_LAYOUT_STRUCTURED,
+			   .chunked = {.element_size = ELEMENT, .structured = {.sparse = true}}}};
+	uint8_t data[SIZE + ELEMENTS] = {0};
+	const uint8_t *marks = data + SIZE;
+	bool defined;
+
+	h5_structured_define(&d, data, 6, 11);
+	check_marks(marks, "011110");
+	ck_assert(h5_structured_erase(&d, data, 6, 11));
+	check_marks(marks, "010010");
+	ck_assert(!h5_structured_erase(&d, data, 6, 11));
+	ck_assert(h5_structured_erase(&d, data, 4, 4));
+	check_marks(marks, "000010");
+	ck_assert(!h5_structured_erase(&d, data, 16, 3));
+	ck_assert(!h5_structured_erase(&d, data, 17, 3));
+	ck_assert(!h5_structured_erase(&d, data, 17, 2));
+	check_marks(marks, "000010");
+	ck_assert_uint_eq(h5_structured_run(&d, data, 5, 10, &defined), 10);
+	ck_assert(!defined);
+	ck_assert_uint_eq(h5_structured_run(&d, data, 5, 15, &defined), 11);
+	ck_assert(!defined);
+	ck_assert_uint_eq(h5_structured_run(&d, data, 18, 6, &defined), 2);
+	ck_assert(defined);
+	/* A dataset that is not structured has no marks. */
+	d.layout.class = H5_LAYOUT_CHUNKED;
+	ck_assert(!h5_structured_erase(&d, data, 0, SIZE));
+	h5_structured_define(&d, data, 0, SIZE);
+	check_marks(marks, "000010");
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("structured", {marks_of_bytes, 1}, {values_of_every_form, 1}, {caches_of_no_size, 1},
+		{memory_is_short, FORMS}, {chunks_may_be_too_large, FORMS}, {bad_files_are_refused, 1},
 		{damaged_selections_do_no_harm, 1}, {damaged_files_do_no_harm, 1}, {metadata, 1},
 		{defined_elements_become_blocks, 1}, {sections_can_be_too_large, 1},
 		{files_of_another_writer, 1})
