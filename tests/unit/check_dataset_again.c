@@ -11,6 +11,7 @@
 #include "format/datatype.h"
 #include "object/numpy_parse.h"
 #include "object/object.h"
+#include "object/own_message.h"
 #include "object/path.h"
 
 #include <stdio.h>
@@ -292,6 +293,39 @@ static bool was_punched(const struct fault_io *fault, size_t least)
 	return false;
 }
 
+/* New contents of which only the last byte was written: those before it are filled, in many pieces. */
+START_TEST(a_long_gap_is_filled)
+{
+	static const uint8_t fill = FILLED, byte = 'b';
+	struct h5_new_dataset how = {.layout = H5_LAYOUT_CONTIGUOUS, .fill = &fill};
+	static uint8_t data[LARGE];
+	struct h5_dataset_writer *writer;
+	struct h5_replacement *p;
+	struct h5_datatype *type;
+	struct model_run r;
+	uint64_t address;
+
+	model_begin(&r, "latest", 1);
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = 1;
+	how.space.dims[0] = how.space.max[0] = LARGE;
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(r.scratch.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_replacement_begin(r.scratch.file, address, &p));
+	SUCCEEDS(h5_replacement_write(p, LARGE - 1, &byte, 1));
+	SUCCEEDS(h5_replacement_finish(p));
+	h5_replacement_end(p);
+	memset(data, FILLED, LARGE - 1);
+	data[LARGE - 1] = byte;
+	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, address, false, &writer));
+	expect(&r, writer, data, LARGE);
+	h5_dataset_writer_close(writer);
+	model_end(&r);
+}
+END_TEST
+
 /* Stored zeros become a hole, other fill values cannot. */
 START_TEST(zeros_become_holes)
 {
@@ -450,8 +484,27 @@ START_TEST(raw_files_that_are_read)
 }
 END_TEST
 
+/* SWMR readers keep what they know of shared messages, so these do not become the header's own. */
+START_TEST(messages_that_readers_share)
+{
+	const struct h5_message own = {.flags = 0}, tracked = {.flags = H5_MSG_FLAG_TRACKED};
+	struct model_run r;
+
+	model_begin(&r, "latest", 1);
+	ck_assert(h5_own_message_is_possible(r.scratch.file, &own));
+	ck_assert(h5_own_message_is_possible(r.scratch.file, &tracked));
+	model_close(&r);
+	r.scratch.options.swmr = true;
+	scratch_open(&r.scratch);
+	ck_assert(h5_own_message_is_possible(r.scratch.file, &own));
+	ck_assert(!h5_own_message_is_possible(r.scratch.file, &tracked));
+	model_end(&r);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 2 * NEXTS},
 		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3},
 		{the_last_chunks_stay_in_memory, 2}, {definitions, 1}, {datasets_that_are_alike, 2},
 		{raw_files_that_are_read, 1}, {the_rest_of_a_chunk_is_filled, 2},
-		{a_large_chunk_gets_all_its_bytes, 1}, {zeros_become_holes, 2})
+		{a_large_chunk_gets_all_its_bytes, 1}, {zeros_become_holes, 2}, {a_long_gap_is_filled, 1},
+		{messages_that_readers_share, 1})
