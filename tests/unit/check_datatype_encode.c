@@ -344,6 +344,19 @@ START_TEST(names_nested_deep)
 }
 END_TEST
 
+/* Numbers that would be small ones if they wrapped around at 2^64. */
+START_TEST(numbers_that_are_too_large)
+{
+	static const char *const texts[] = {"\"<i18446744073709551620\"",	"<i18446744073709551620",
+					    "|S18446744073709551617",		"<f36893488147419103240",
+					    "[\"<i4\",[18446744073709551617]]", "|V18446744073709551618"};
+	struct h5_datatype *type;
+
+	for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
+		ck_assert_int_eq(h5_numpy_parse(texts[i], strlen(texts[i]), 8, &type), -EINVAL);
+}
+END_TEST
+
 START_TEST(names_without_memory)
 {
 	static const char text[] =
@@ -718,6 +731,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
 		{tags_of_opaque_types, 1}, {too_large_for_a_message, 1}, {names_of_types, 1},
-		{names_nested_deep, 1}, {names_without_memory, 1}, {numpy_names_without_memory, 1},
-		{names_of_many_members, 1}, {types_without_memory, 1}, {types_that_are_made, 1},
-		{types_that_numpy_lacks, 1}, {pairs_of_floats, 1})
+		{names_nested_deep, 1}, {names_without_memory, 1}, {numbers_that_are_too_large, 1},
+		{numpy_names_without_memory, 1}, {names_of_many_members, 1}, {types_without_memory, 1},
+		{types_that_are_made, 1}, {types_that_numpy_lacks, 1}, {pairs_of_floats, 1})

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "object/path.h"
+#include "object/symbol_table.h"
 #include "objects.h"
 
 struct listing {
@@ -385,6 +386,18 @@ START_TEST(user_defined_links)
 }
 END_TEST
 
+START_TEST(a_node_of_no_names)
+{
+	const struct h5_symbol_node node = {.count = 0};
+	struct h5_symbol_search search = {.name = "a", .size = 1};
+	bool found = true;
+	size_t i = 1;
+
+	ck_assert_int_eq(h5_symbol_search_entry(&search, &node, &i, &found), 0);
+	ck_assert(!i && !found);
+}
+END_TEST
+
 UNIT_MAIN("group", links_are_as_h5py_says, cached_kinds, unknown_names_are_not_there, many_links,
 	  a_walk_may_end_early, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree,
-	  names_are_sorted, too_many_names, user_defined_links)
+	  names_are_sorted, a_node_of_no_names, too_many_names, user_defined_links)

@@ -5,11 +5,13 @@
 #include "format/datatype_make.h"
 #include "group_model.h"
 #include "object/attribute_write.h"
+#include "object/group_create.h"
 #include "object/local_heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const forms[] = {"old", "new", "tracked", "indexed", "v108"};
 static const unsigned counts[] = {0, 7, 60};
@@ -58,6 +60,26 @@ START_TEST(new_groups)
 	if (_i % 4 == 1)
 		group_model_commit(m);
 	shake_and_judge(m, 4, _i == 5);
+	group_model_end(m);
+}
+END_TEST
+
+/* A new group has the time when it was made. */
+START_TEST(the_time_of_a_new_group)
+{
+	struct group_model *m = group_model_begin("new", 0, NULL);
+	const struct h5_new_group how = {.tracks_order = _i};
+	const int64_t before = time(NULL);
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	uint64_t address;
+
+	SUCCEEDS(h5_group_create(m->file, &how, &address));
+	SUCCEEDS(h5_object_get(m->file, address, &ref, &object));
+	ck_assert(object->has_mtime);
+	ck_assert_int_ge(object->mtime, before);
+	ck_assert_int_le(object->mtime, time(NULL));
+	h5_file_put(m->file, ref);
 	group_model_end(m);
 }
 END_TEST
@@ -403,9 +425,9 @@ START_TEST(a_damaged_link_info_message)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
-		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, FORMS},
-		{links_that_are_renamed_and_changed, FORMS},
+UNIT_MAIN_LOOPS("group_write", {the_time_of_a_new_group, 2}, {random_changes, CASES}, {new_groups, 6},
+		{dense_and_back, GROWING}, {external_links_in_an_old_group, COUNTS},
+		{killed_between_cells, FORMS}, {links_that_are_renamed_and_changed, FORMS},
 		{an_old_link_becomes_external_with_another_name, 2}, {an_old_group_with_an_attribute, COUNTS},
 		{an_old_group_with_a_name_twice, 1}, {a_link_moves_to_another_group, FORMS},
 		{a_damaged_link_info_message, COUNTS})
