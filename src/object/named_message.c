@@ -387,6 +387,7 @@ int h5_named_iterate_dense(const struct h5_named_storage *storage, h5_named_visi
 	struct h5_btree2 tree;
 	int rc = open_index(storage, &tree);
 
+	assert(storage->is_dense);
 	return rc ? rc : h5_btree2_iterate(&tree, visit_dense, &visitor);
 }
 
