@@ -77,7 +77,7 @@ static int find_gap(const struct h5_dataset_writer *writer, const uint64_t *scal
 		    uint64_t *next)
 {
 	const struct h5_chunk_index *index = h5_chunked_of(writer)->index;
-	struct h5_chunk_cursor cursor = {.held = false};
+	struct h5_chunk_cursor cursor = {.ref = NULL};
 	int rc = h5_chunk_index_gap(index, &cursor, scaled, stored, next);
 
 	h5_chunk_cursor_release(index, &cursor);
@@ -91,20 +91,22 @@ static int walk_box(struct h5_dataset_writer *writer, const struct box *box, boo
 		    const uint64_t *dims)
 {
 	uint64_t at[H5_RANK_MAX], next[H5_RANK_MAX];
-	bool stored = true;
+	bool visited = all;
 	int rc = 0;
 
 	memcpy(at, box->low, sizeof at);
 	while (!rc && enter(box, at)) {
 		rc = h5_interrupt_check();
 		if (!rc && !all)
-			rc = find_gap(writer, at, &stored, next);
-		if (!rc && (all || stored))
+			rc = find_gap(writer, at, &visited, next);
+		if (rc)
+			break;
+		if (visited) {
 			rc = visit(writer, at, dims);
-		if (all || stored)
 			at[box->rank - 1]++;
-		else
+		} else {
 			memcpy(at, next, sizeof at);
+		}
 	}
 	return rc;
 }

@@ -58,8 +58,8 @@ int h5_object_add_name(struct h5_file *file, uint64_t address)
 /* libhdf5 never removes an object whose count is 0, nor do we: it is damaged, and may have other names. */
 int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last)
 {
-	bool is_fixed = false;
-	uint32_t count = 0;
+	bool is_fixed;
+	uint32_t count;
 	int rc = count_names(file, address, &count, &is_fixed);
 
 	*last = !rc && count == 1;

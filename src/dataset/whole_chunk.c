@@ -99,7 +99,7 @@ int h5_whole_chunk_next(const struct h5_dataset *dataset, struct h5_chunk_cursor
 {
 	uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX];
 	const unsigned rank = dataset->layout.chunked.rank;
-	bool stored = false;
+	bool stored;
 
 	if (!dataset->index)
 		*number = h5_max(*number, end);

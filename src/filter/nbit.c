@@ -167,11 +167,10 @@ static int move_all(struct walk *w)
 	return rc;
 }
 
-static int read_values(const uint32_t *values, unsigned count, bool *packed)
+static int check_values(const uint32_t *values, unsigned count)
 {
 	if (count < 2 || (!values[V_UNPACKED] && count <= V_SIZE))
 		return bad("parameters are missing");
-	*packed = !values[V_UNPACKED];
 	return 0;
 }
 
@@ -179,12 +178,13 @@ int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 		   struct h5_filter_buf *out, size_t limit)
 {
 	struct walk w = {.values = values, .count = count, .bits = h5_bits_init(in->data, in->size)};
-	bool packed = false;
 	size_t size;
-	int rc = read_values(values, count, &packed);
+	bool packed;
+	int rc = check_values(values, count);
 
 	if (rc)
 		return rc;
+	packed = !values[V_UNPACKED];
 	if ((packed ? (uint64_t)values[V_ELEMENTS] * values[V_SIZE] : in->size) > limit)
 		return h5_filter_too_long("nbit", limit);
 	if (!packed)
@@ -204,12 +204,11 @@ int h5_nbit_encode(const uint32_t *values, unsigned count, const uint8_t *data, 
 		   struct h5_filter_buf *out)
 {
 	struct walk w = {.values = values, .count = count, .in = data};
-	bool packed = false;
-	int rc = read_values(values, count, &packed);
+	int rc = check_values(values, count);
 
 	if (rc || !size)
 		return rc;
-	if (!packed)
+	if (values[V_UNPACKED])
 		return h5_filter_buf_copy(out, data, size);
 	if ((uint64_t)values[V_ELEMENTS] * values[V_SIZE] != size)
 		return bad("another number of elements than in a chunk");
