@@ -7,6 +7,7 @@
 #include "object/global_heap.h"
 #include "object/heap_set.h"
 #include "object/local_heap.h"
+#include "object/local_heap_write.h"
 #include "object/value_heap.h"
 #include "objects.h"
 
@@ -819,9 +820,29 @@ START_TEST(nonsense_headers)
 }
 END_TEST
 
+/* Texts of a damaged heap may share their ends. All together have sixteen times as many bytes as the heap, at
+ * most. */
+START_TEST(local_heap_texts_that_overlap)
+{
+	enum { SIZE = 64, TIMES = 16 };
+	uint8_t bytes[SIZE], used[SIZE / 8 + 1] = {1};
+	struct h5_local_heap_collect collect = {
+		.heap = {.size = SIZE}, .bytes = bytes, .used = used, .left = TIMES * SIZE};
+
+	memset(bytes, 'a', sizeof bytes);
+	bytes[SIZE - 1] = 0;
+	ck_assert_int_eq(h5_local_heap_collect_keep(&collect, SIZE), -EUCLEAN);
+	for (unsigned i = 0; i < TIMES; i++)
+		ck_assert_int_eq(h5_local_heap_collect_keep(&collect, 1), 0);
+	ck_assert_int_eq(h5_local_heap_collect_keep(&collect, 1), -EUCLEAN);
+	/* A text that is in use needs no more bytes. */
+	ck_assert_int_eq(h5_local_heap_collect_keep(&collect, 8), 0);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("heap", {global_heap_objects, 1}, {global_heap_damage, 1}, {global_heap_ends, 1},
 		{global_heap_visits_end, 1}, {local_heap_extents, 1}, {local_heap_pieces, 1},
 		{local_heap_addresses, 1}, {local_heap_lists, 1}, {global_heap_of_strings, 1},
-		{local_heap_texts, 1}, {doubling_table, 1}, {heap_ids, 1}, {nonsense_headers, 1},
-		{values_are_walked, WALKS}, {values_are_copied, 1}, {sets_of_objects, 1},
-		{full_sets_of_objects, 1})
+		{local_heap_texts, 1}, {local_heap_texts_that_overlap, 1}, {doubling_table, 1}, {heap_ids, 1},
+		{nonsense_headers, 1}, {values_are_walked, WALKS}, {values_are_copied, 1},
+		{sets_of_objects, 1}, {full_sets_of_objects, 1})
