@@ -1,4 +1,5 @@
 /* Datasets that are changed again and again: what a change, or a failure in it, leaves to the next one. */
+#include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/chunked_store.h"
 #include "dataset/create.h"
@@ -380,6 +381,7 @@ START_TEST(definitions)
 {
 	enum { TIME = 123456789 };
 	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {3}, .time = TIME};
+	static const char text[200] = "a comment";
 	const struct h5_object *object;
 	struct h5_datatype *type;
 	struct h5_lru_entry *ref;
@@ -397,6 +399,21 @@ START_TEST(definitions)
 	SUCCEEDS(h5_tx_commit(r.scratch.file));
 	SUCCEEDS(h5_object_get(r.scratch.file, address, &ref, &object));
 	ck_assert(object->has_mtime && object->mtime == TIME);
+	h5_file_put(r.scratch.file, ref);
+	calls = r.fault.calls;
+	SUCCEEDS(h5_dataset_define(r.scratch.file, address, &how));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	ck_assert_uint_eq(r.fault.calls, calls);
+	/* The same if its messages lie in two blocks. */
+	for (unsigned i = 0; i < 3; i++) {
+		const struct h5_new_message more = {
+			.type = H5_MSG_COMMENT, .body = text, .size = sizeof text};
+
+		SUCCEEDS(h5_header_insert(r.scratch.file, address, &more));
+	}
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	SUCCEEDS(h5_object_get(r.scratch.file, address, &ref, &object));
+	ck_assert_uint_gt(object->header.chunk_count, 1);
 	h5_file_put(r.scratch.file, ref);
 	calls = r.fault.calls;
 	SUCCEEDS(h5_dataset_define(r.scratch.file, address, &how));

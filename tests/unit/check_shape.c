@@ -365,6 +365,48 @@ START_TEST(the_largest_shape)
 }
 END_TEST
 
+/* Of many rows that are not stored none is looked at, though each has chunks outside of the new columns. */
+START_TEST(many_rows_become_narrower)
+{
+	static const uint64_t wide[3] = {UINT64_C(1) << 40, 10, 8}, narrow[3] = {UINT64_C(1) << 40, 10, 3};
+	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {1, 5, 4}};
+	const struct h5_dataset *dataset;
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	struct h5_lru_entry *ref;
+	uint8_t data[10 * 3], expected[10 * 3];
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_wrap(&s, NULL);
+	scratch_open(&s);
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = 3;
+	memcpy(how.space.dims, wide, sizeof wide);
+	for (unsigned i = 0; i < 3; i++)
+		how.space.max[i] = H5_UNLIMITED;
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
+	memset(data, 'd', sizeof data);
+	SUCCEEDS(h5_dataset_writer_write(writer, 10 * 8 * 7, data, sizeof data));
+	SUCCEEDS(h5_dataset_reshape(writer, narrow));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.file));
+	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+	SUCCEEDS(h5_dataset_read(dataset, 10 * 3 * 7, data, sizeof data));
+	for (unsigned i = 0; i < sizeof data; i++)
+		expected[i] = i / 3 * 8 + i % 3 < sizeof data ? 'd' : 0;
+	ck_assert_mem_eq(data, expected, sizeof data);
+	h5_file_put(s.file, ref);
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
 /* A dataset that becomes small and large again and again needs no more of the file than once. */
 START_TEST(what_is_outside_is_used_again)
 {
@@ -521,6 +563,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS}, {what_is_outside_goes_once, KINDS},
 		{space_of_what_another_program_has_left, KINDS}, {the_largest_shape, 2},
-		{no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
+		{many_rows_become_narrower, 1}, {no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
 		{what_is_outside_goes_later, 2}, {new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1},
 		{killed_between_cells, 2})
