@@ -549,6 +549,51 @@ START_TEST(every_write_can_fail)
 }
 END_TEST
 
+struct given {
+	uint64_t address;
+	unsigned count;
+};
+
+static int note_given(void *arg, uint64_t address, uint64_t n)
+{
+	struct given *given = arg;
+
+	ck_assert_uint_eq(n, 4096);
+	given->address = address;
+	given->count++;
+	return 0;
+}
+
+/* A collection goes as a whole with all of its objects, also if these go at once; but not as long as it has
+ * one that stays. */
+START_TEST(a_collection_goes_at_once)
+{
+	for (unsigned stays = 0; stays <= GOING; stays++) {
+		struct given given = {.count = 0};
+		struct h5_heap_dead dead;
+		struct heap_scene s;
+		uint64_t address;
+
+		heap_scene_begin(&s, _i ? "latest" : "earliest", NULL);
+		address = put_objects(&s, 100);
+		h5_heap_dead_init(&dead, s.scratch.file);
+		for (uint32_t index = 1; index <= GOING; index++)
+			if (index != stays)
+				SUCCEEDS(h5_heap_dead_add(&dead, address, index));
+		SUCCEEDS(h5_heap_dead_give_up(&dead, note_given, &given));
+		ck_assert_uint_eq(given.count, !stays);
+		ck_assert(stays || given.address == address);
+		if (stays) {
+			SUCCEEDS(heap_scene_commit(&s));
+			ck_assert_uint_eq(count_objects(&s, address), 1);
+			have_object(&s, address, stays - 1, true);
+		}
+		h5_heap_dead_release(&dead);
+		heap_scene_end(&s);
+	}
+}
+END_TEST
+
 /* Elements of a table of 4 x 3 strings that lie outside of dimensions, and no others, give up their values.
  */
 START_TEST(values_outside_of_dimensions)
@@ -585,8 +630,9 @@ START_TEST(values_outside_of_dimensions)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("global_heap_write", {values_outside_of_dimensions, 6}, {values_of_many_sizes, 4},
-		{collections_are_shared, 1}, {batches, 1}, {collections_of_a_batch_grow, 1}, {objects_go, 5},
-		{objects_stay, 1}, {free_space_across_pages, 2}, {collections_that_readers_know, 1},
+UNIT_MAIN_LOOPS("global_heap_write", {values_outside_of_dimensions, 6}, {a_collection_goes_at_once, 2},
+		{values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
+		{collections_of_a_batch_grow, 1}, {objects_go, 5}, {objects_stay, 1},
+		{free_space_across_pages, 2}, {collections_that_readers_know, 1},
 		{others_share_a_collection, 1}, {the_largest_object, 2}, {killed_between_cells, 2},
 		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
