@@ -475,6 +475,64 @@ START_TEST(a_type_that_uses_itself)
 }
 END_TEST
 
+/* Uses of one datatype. */
+struct type_uses {
+	uint64_t type, count;
+};
+
+static int count_type(void *arg, uint64_t address)
+{
+	struct type_uses *uses = arg;
+
+	uses->count += uses->type == address;
+	return 0;
+}
+
+static uint64_t count_uses(struct h5_file *file, uint64_t object, uint64_t type)
+{
+	static const struct h5_use_visits visits = {count_type, NULL};
+	struct type_uses uses = {.type = type};
+
+	SUCCEEDS(h5_object_uses(file, object, &visits, &uses));
+	return uses.count;
+}
+
+/* An attribute uses its datatype also if an index of shared messages knows it. */
+START_TEST(tracked_attributes_use_types)
+{
+	const struct h5_message *attribute;
+	struct h5_new_message tracked;
+	struct removal_scene s;
+	struct h5_header header;
+	struct h5_file *file;
+	uint64_t object, type, uses;
+	uint8_t *body;
+
+	removal_open(&s, "types-", removal_versions[_i]);
+	file = s.scratch.file;
+	object = removal_find(&s, "0/dataset");
+	type = removal_find(&s, "types/kept");
+	uses = count_uses(file, object, type);
+	ck_assert_uint_gt(uses, 0);
+	SUCCEEDS(h5_header_load(file, object, &header));
+	attribute = h5_header_find(&header, H5_MSG_ATTRIBUTE);
+	ck_assert_ptr_nonnull(attribute);
+	body = malloc(attribute->size);
+	memcpy(body, attribute->data, attribute->size);
+	tracked = (struct h5_new_message){.type = H5_MSG_ATTRIBUTE,
+					  .flags = attribute->flags | H5_MSG_FLAG_TRACKED,
+					  .body = body,
+					  .size = attribute->size};
+	SUCCEEDS(h5_header_remove(file, object, attribute));
+	ck_assert_uint_eq(count_uses(file, object, type), uses - 1);
+	SUCCEEDS(h5_header_insert(file, object, &tracked));
+	ck_assert_uint_eq(count_uses(file, object, type), uses);
+	free(body);
+	h5_header_release(&header);
+	removal_end(&s);
+}
+END_TEST
+
 /* The last dataset that uses a datatype is removed. The datatype has a damaged header, so it keeps its space.
  */
 START_TEST(a_damaged_type_stays)
@@ -553,8 +611,9 @@ END_TEST
 
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {names_that_were_not_counted, 1},
 		{mappings_that_are_nowhere, 1}, {too_many_names, REMOVAL_VERSIONS},
-		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {a_damaged_type_stays, REMOVAL_VERSIONS},
-		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
-		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
-		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS},
-		{a_table_of_shared_messages_moves, 2}, {attributes_that_indexes_know, 3})
+		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {tracked_attributes_use_types, REMOVAL_VERSIONS},
+		{a_damaged_type_stays, REMOVAL_VERSIONS}, {extents_are_what_libhdf5_frees, REMOVAL_VERSIONS},
+		{no_byte_is_of_two_objects, RARE}, {objects_go, REMOVAL_VERSIONS},
+		{space_is_used_again, REMOVAL_VERSIONS}, {uses_of_types_are_counted, REMOVAL_VERSIONS},
+		{low_counts, REMOVAL_VERSIONS}, {a_table_of_shared_messages_moves, 2},
+		{attributes_that_indexes_know, 3})
