@@ -191,6 +191,56 @@ START_TEST(what_was_given_up_is_used_again)
 }
 END_TEST
 
+static uint64_t first_chunk(struct model_run *r, const struct model *m)
+{
+	static const uint64_t scaled[] = {0, 0};
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct h5_chunk chunk;
+
+	SUCCEEDS(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset));
+	SUCCEEDS(h5_chunk_index_lookup(dataset->index, NULL, scaled, &chunk));
+	h5_file_put(r->scratch.file, ref);
+	ck_assert_uint_ne(chunk.address, H5_UNDEF);
+	return chunk.address;
+}
+
+/* True: new space of so many bytes is at the address before it is behind all that there is. */
+static bool is_free(struct model_run *r, uint64_t address, uint64_t n)
+{
+	const uint64_t end = h5_file_end(r->scratch.file);
+	uint64_t got;
+
+	do {
+		SUCCEEDS(h5_tx_allocate(r->scratch.file, H5_ALLOCATE_RAW, n, &got));
+	} while (got != address && got < end);
+	return got == address;
+}
+
+/* The same, while another dataset has rows in memory alone: it gets other chunks. */
+START_TEST(what_was_given_up_is_free)
+{
+	enum { CHUNK = 4 * 5 * 4 };
+	struct model_run r;
+	uint64_t address;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "fixed");
+	address = first_chunk(&r, m);
+	ck_assert(!is_free(&r, address, CHUNK));
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	replace(&r, m);
+	rechunk_rows(&r, 0);
+	model_commit(&r);
+	replace(&r, m);
+	model_commit(&r);
+	ck_assert(is_free(&r, address, CHUNK));
+	model_compare_all(&r);
+	model_end(&r);
+}
+END_TEST
+
 /* ---- large chunks ---- */
 
 enum { LARGE = (1 << 20) + 100000, LESS = LARGE - 9999, FILLED = 'f' };
@@ -520,7 +570,7 @@ START_TEST(messages_that_readers_share)
 END_TEST
 
 UNIT_MAIN_LOOPS("dataset_again", {rows_that_were_not_cleared_do_not_come_back, 2 * NEXTS},
-		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3},
+		{contents_that_wait, 2}, {what_was_given_up_is_used_again, 3}, {what_was_given_up_is_free, 1},
 		{the_last_chunks_stay_in_memory, 2}, {definitions, 1}, {datasets_that_are_alike, 2},
 		{raw_files_that_are_read, 1}, {the_rest_of_a_chunk_is_filled, 2},
 		{a_large_chunk_gets_all_its_bytes, 1}, {zeros_become_holes, 2}, {a_long_gap_is_filled, 1},
