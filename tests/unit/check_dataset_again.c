@@ -536,10 +536,14 @@ START_TEST(raw_files_that_are_read)
 {
 	static const uint8_t zeros[16];
 	uint8_t data[16], begin[20];
+	struct h5_replacement *p;
 	struct model_run r;
 	char path[512];
 
 	model_begin(&r, "latest", 1);
+	/* New contents would be written over the old ones. */
+	ck_assert_int_eq(h5_replacement_begin(r.scratch.file, model_find(&r, "external")->address, &p),
+			 -EPERM);
 	read_raw(&r, "gone", data);
 	ck_assert_mem_eq(data, zeros, sizeof data);
 	snprintf(path, sizeof path, "%s/dataset_write_gone.raw", r.scratch.folder);
