@@ -235,6 +235,42 @@ START_TEST(external_links_in_an_old_group)
 }
 END_TEST
 
+/* The longest target of an external link that the group takes. */
+static size_t longest_target(const char *form)
+{
+	enum { MOST = UINT16_MAX };
+	struct group_model *m = group_model_begin(form, 0, NULL);
+	static char target[MOST];
+	struct h5_link link = {.name = "outside",
+			       .name_size = 7,
+			       .type = H5_LINK_EXTERNAL,
+			       .file = "f",
+			       .file_size = 1,
+			       .target = target,
+			       .target_size = MOST};
+	int rc;
+
+	memset(target, 't', sizeof target);
+	while ((rc = h5_group_insert(m->file, m->group, &link))) {
+		ck_assert(rc == -ENAMETOOLONG || rc == -E2BIG);
+		link.target_size--;
+	}
+	group_model_end(m);
+	return link.target_size;
+}
+
+/* A message has at most 65,535 bytes. In a header of version 1, as groups of the old style have, they are a
+ * multiple of eight. */
+START_TEST(the_longest_link_in_an_old_group)
+{
+	const size_t most = longest_target("new");
+
+	ck_assert_uint_gt(most, UINT16_MAX - 100);
+	ck_assert_uint_eq(longest_target("old"), most - UINT16_MAX % 8);
+	ck_assert_uint_eq(longest_target("tracked"), most - 8);
+}
+END_TEST
+
 /* A link gets its own name again, or another one, and leads elsewhere. What cannot be leaves it alone. */
 START_TEST(links_that_are_renamed_and_changed)
 {
@@ -425,9 +461,10 @@ START_TEST(a_damaged_link_info_message)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("group_write", {the_time_of_a_new_group, 2}, {random_changes, CASES}, {new_groups, 6},
-		{dense_and_back, GROWING}, {external_links_in_an_old_group, COUNTS},
-		{killed_between_cells, FORMS}, {links_that_are_renamed_and_changed, FORMS},
+UNIT_MAIN_LOOPS("group_write", {the_longest_link_in_an_old_group, 1}, {the_time_of_a_new_group, 2},
+		{random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
+		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, FORMS},
+		{links_that_are_renamed_and_changed, FORMS},
 		{an_old_link_becomes_external_with_another_name, 2}, {an_old_group_with_an_attribute, COUNTS},
 		{an_old_group_with_a_name_twice, 1}, {a_link_moves_to_another_group, FORMS},
 		{a_damaged_link_info_message, COUNTS})
