@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "crash_image.h"
 #include "object/local_heap_write.h"
+#include "store/btree1.h"
 #include "symbol_model.h"
 
 #include <stdio.h>
@@ -201,6 +202,45 @@ START_TEST(what_one_change_writes)
 }
 END_TEST
 
+/* The first and the last key of a node are those beside it in its parent. Returns the level of the node. */
+static int check_keys(const struct symbol_model *m, uint64_t address, int level,
+		      const struct h5_btree1_key *beside)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	int found;
+
+	SUCCEEDS(h5_btree1_node_get(m->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node));
+	found = node->level;
+	if (beside) {
+		ck_assert_uint_eq(node->keys[0].name, beside[0].name);
+		ck_assert_uint_eq(node->keys[node->count].name, beside[1].name);
+	}
+	for (unsigned i = 0; i < node->count && found; i++)
+		check_keys(m, node->children[i], found - 1, &node->keys[i]);
+	h5_file_put(m->file, ref);
+	return found;
+}
+
+/* Names that begin with the same letter follow each other, and fill nodes. */
+START_TEST(keys_of_neighbours)
+{
+	static const unsigned letters[] = {5, 2, 0, 11, 3, 8};
+	struct symbol_model *m = symbol_model_begin("narrow", 500, NULL);
+
+	ck_assert_int_gt(check_keys(m, m->table.btree, -1, NULL), 1);
+	for (unsigned n = 0; n < sizeof letters / sizeof *letters; n++) {
+		for (unsigned i = letters[n]; i < 500; i += 12) {
+			SUCCEEDS(symbol_remove(m, i));
+			check_keys(m, m->table.btree, -1, NULL);
+		}
+		symbol_model_commit(m);
+	}
+	symbol_check(m);
+	symbol_model_end(m);
+}
+END_TEST
+
 START_TEST(what_cannot_be)
 {
 	struct symbol_model *m = symbol_model_begin("8", 8, NULL);
@@ -383,5 +423,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
 		{names_that_come_and_go, 1}, {a_full_heap_after_the_root_has_moved, 1},
-		{what_one_change_writes, 1}, {a_free_block_in_two_cells, 2}, {what_cannot_be, 1},
-		{killed_between_cells, SHAKES}, {a_new_name_comes_first, 1}, {a_new_target_comes_first, 1})
+		{what_one_change_writes, 1}, {keys_of_neighbours, 1}, {a_free_block_in_two_cells, 2},
+		{what_cannot_be, 1}, {killed_between_cells, SHAKES}, {a_new_name_comes_first, 1},
+		{a_new_target_comes_first, 1})
