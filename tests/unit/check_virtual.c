@@ -292,6 +292,27 @@ START_TEST(test_huge)
 }
 END_TEST
 
+/* More bytes than are read at once: two times 4 MiB, and some. */
+START_TEST(test_long_read)
+{
+	enum { N = (9 << 20) / 8, FIRST = 100 };
+	struct h5_file_set *set = open_set(&options);
+	struct sample s = get_sample("huge");
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *d = open_dataset(set, &s, &ref);
+	double *buf = malloc(N * sizeof *buf);
+
+	memset(buf, 0xa5, N * sizeof *buf);
+	ck_assert_int_eq(h5_dataset_read(d, FIRST * sizeof *buf, buf, N * sizeof *buf), 0);
+	for (unsigned k = 0; k < N; k++)
+		if (from_file(&buf[k]) != huge_element(FIRST + k))
+			ck_abort_msg("element %u: %g", FIRST + k, from_file(&buf[k]));
+	free(buf);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+}
+END_TEST
+
 /* Each allocation fails once: there is no memory, and the next try reads all. */
 START_TEST(test_short_memory)
 {
@@ -563,6 +584,7 @@ int main(void)
 	tcase_add_test(all, test_sources_without_end);
 	tcase_add_test(all, test_sources_that_are_not_counted);
 	tcase_add_test(all, test_huge);
+	tcase_add_test(all, test_long_read);
 	tcase_add_test(faults, test_short_memory);
 	tcase_add_test(faults, test_same_hash);
 	tcase_add_loop_test(all, test_truncated_block, 0, BLOCKS);
