@@ -77,7 +77,6 @@ void h5_answer_head(struct h5_transfer *t)
 static void refuse(const struct h5_transfer *t, struct h5_verdict *v, int code, enum h5_remote_reason reason,
 		   const char *text)
 {
-	v->what = H5_REFUSED;
 	v->code = h5_transfer_opens(t) ? code : -EIO;
 	v->reason = reason;
 	snprintf(v->text, sizeof v->text, "%.*s", H5_REMOTE_TEXT - 1, text);
@@ -85,7 +84,6 @@ static void refuse(const struct h5_transfer *t, struct h5_verdict *v, int code, 
 
 static void changed(struct h5_verdict *v)
 {
-	v->what = H5_REFUSED;
 	v->code = -ESTALE;
 	v->reason = H5_REMOTE_CHANGED;
 	snprintf(v->text, sizeof v->text, "the file has changed since it was mounted");
@@ -94,7 +92,6 @@ static void changed(struct h5_verdict *v)
 static void again(struct h5_verdict *v, const char *text)
 {
 	v->what = H5_AGAIN;
-	v->code = -EIO;
 	v->reason = H5_REMOTE_NETWORK;
 	snprintf(v->text, sizeof v->text, "%.*s", H5_REMOTE_TEXT - 1, text);
 }
@@ -235,6 +232,7 @@ void h5_answer_judge(const struct h5_transfer *t, CURLcode result, struct h5_ver
 {
 	const struct h5_response *r = &t->response;
 
+	*v = (struct h5_verdict){.what = H5_REFUSED, .code = -EIO};
 	if (is_about_certificates(result))
 		refuse(t, v, -EIO, H5_REMOTE_CERTIFICATE, words(t, result));
 	else if (r->seen > H5_RESPONSE_HEAD)

@@ -490,7 +490,7 @@ static void reply_last(struct h5_transfer *t, CURLcode result, const struct h5_v
 
 void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 {
-	struct h5_verdict verdict = {.what = H5_REFUSED, .code = -EIO, .reason = H5_REMOTE_OTHER};
+	struct h5_verdict verdict;
 
 	if (t->body == H5_BODY_UNDECIDED)
 		h5_answer_head(t);
