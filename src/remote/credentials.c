@@ -366,7 +366,6 @@ bool h5_credentials_end(struct h5_credentials *c, CURL *easy, CURLcode result, u
 	if (!c->easy || easy != c->easy)
 		return false;
 	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-	c->state = H5_CREDENTIALS_IDLE;
 	taken = result || status != 200 ? 0 : take_answer(c, now);
 	if (result || status != 200 || taken)
 		repeat(c, result, result ? 0 : status, taken, now);
