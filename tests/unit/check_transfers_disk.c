@@ -226,6 +226,62 @@ START_TEST(what_is_not_kept)
 }
 END_TEST
 
+/* Each try to open a file brings bytes of its own, which may be those of another version. */
+START_TEST(bytes_of_two_tries)
+{
+	static const struct step tries[] = {{.url = MINE,
+					     .head = HEAD("206") RANGE("0-32767/49052") TAG("b") END,
+					     .from = 1,
+					     .n = CELL + 9,
+					     .result = CURLE_PARTIAL_FILE},
+					    {.url = MINE, .head = PART, .n = N}};
+
+	begin_disk();
+	ck_assert_uint_eq(
+		open_file(N, tries, 2, &(struct expected){.got = N, .size = SIZE, .tag = "a", .repeated = 1}),
+		0);
+	ck_assert_uint_eq(read_file(0, N, NULL), N);
+	end_disk();
+}
+END_TEST
+
+/* While a request waits for its next try: what came of it takes no memory but the cells. */
+static void (*sleep_between)(void *arg, int milliseconds);
+
+static void sleep_without_copies(void *arg, int milliseconds)
+{
+	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+		ck_assert_ptr_null(scene.f->transfers[i].kept);
+	sleep_between(arg, milliseconds);
+}
+
+START_TEST(nothing_is_held_that_is_not_kept)
+{
+	static const struct step cut = {.url = MINE, .head = FIRST END, .n = 9, .result = CURLE_PARTIAL_FILE};
+	const struct step tries[] = {cut, fetched};
+	const struct expected expected = {.got = CELL, .size = SIZE, .tag = "a", .repeated = 1};
+
+	/* There is no disk cache, or nothing is stored in it any more. */
+	for (int there = 0; there < 2; there++) {
+		if (there)
+			begin_disk();
+		else
+			begin();
+		if (!there)
+			h5_disk_begin(scene.f, -1);
+		scene.f->disk.stopped = there;
+		sleep_between = fake_curl.wait;
+		fake_curl.wait = sleep_without_copies;
+		ck_assert_uint_eq(open_file(CELL, tries, 2, &expected), 0);
+		ck_assert_ptr_null(scene.f->sources[2].disk);
+		if (there)
+			end_disk();
+		else
+			end();
+	}
+}
+END_TEST
+
 /* A block that is damaged is fetched, and the log hears of it once. */
 START_TEST(damaged_blocks)
 {
@@ -544,8 +600,9 @@ START_TEST(a_large_opening)
 }
 END_TEST
 
-UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, damaged_blocks, a_cut_file,
-	  memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file, a_large_opening)
+UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, bytes_of_two_tries,
+	  nothing_is_held_that_is_not_kept, damaged_blocks, a_cut_file, memory_is_short, places_on_disk,
+	  a_large_file, a_gap_in_a_large_file, a_large_opening)
 
 #else
 
