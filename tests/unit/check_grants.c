@@ -325,6 +325,13 @@ START_TEST(roles)
 		ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
 		ck_assert_ptr_null(grant.key);
 	}
+	/* Other members, which the answers of the store have. */
+	answer("AssumeRole",
+	       KEY "<More>x</More>" SECRET TOKEN END "</Credentials><SourceIdentity>i</SourceIdentity>"
+		   "<AssumedRoleUser><Arn>a</Arn></AssumedRoleUser><Credentials>");
+	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), 0);
+	ck_assert_str_eq(grant.key, "ASIA");
+	h5_grant_release(&grant);
 	/* What has ended at the beginning of time makes no sense. */
 	answer("AssumeRole", KEY SECRET TOKEN "<Expiration>1970-01-01T00:00:00Z</Expiration>");
 	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);

@@ -35,7 +35,7 @@ static bool note(void *arg, const struct h5_listing_item *item)
 static void is_page(const char *text, const char *expected, const char *next, bool is_used)
 {
 	char out[2048] = "";
-	struct h5_listing_page page = {.take = note, .arg = out};
+	struct h5_listing_page page = {.take = note, .arg = out, .next = out, .is_used = true};
 	int rc = h5_listing_read(text, strlen(text), "p/", &page);
 
 	ck_assert_msg(rc == (expected ? 0 : -EINVAL), "%d: %s", rc, text);
@@ -58,6 +58,11 @@ START_TEST(objects_and_folders)
 				    "<Key>p/a</Key><StorageClass>X</StorageClass>"
 				    "<LastModified>2001-09-09T01:46:40.000Z</LastModified></Contents>"),
 		"b/;a=9223372036854775807@1000000000;", NULL, true);
+	/* The elements of an object come in any order. */
+	is_page(LAST("<Contents><Size>7</Size><Key>p/a</Key></Contents>"), "a=7@0;", NULL, true);
+	is_page(LAST("<Contents><LastModified>1970-01-01T00:01:00Z</LastModified><Size>7</Size><Key>p/a</"
+		     "Key></Contents>"),
+		"a=7@60;", NULL, true);
 	is_page(LAST("<CommonPrefixes><Prefix>p/a/</Prefix></CommonPrefixes>"
 		     "<CommonPrefixes><Prefix>p/b/</Prefix></CommonPrefixes>" OBJECT("p/c") OBJECT("p/d")),
 		"a/;b/;c=5@0;d=5@0;", NULL, true);
@@ -123,6 +128,7 @@ START_TEST(what_is_no_page)
 		LAST(FOLDER("p/")),
 		LAST("<Contents><Key>p/a</Key></Contents>"),
 		LAST("<Contents><Size>1</Size></Contents>"),
+		LAST("<Contents><Size>1</Size></Contents><Contents><Key>p/a</Key></Contents>"),
 		LAST("<Contents><Key>p/a</Key><Key>p/b</Key><Size>1</Size></Contents>"),
 		LAST("<Contents><Key>p/a</Key><Size></Size></Contents>"),
 		LAST("<Contents><Key>p/a</Key><Size>-1</Size></Contents>"),
