@@ -37,6 +37,11 @@ START_TEST(a_head_has_what_counts)
 	ck_assert(r.first == 5 && r.last == 9 && r.size == 20 && r.length == 5);
 	ck_assert_str_eq(r.tag, "\"a\"");
 	ck_assert_str_eq(r.modified, "today");
+	/* Of some fields, the last one counts. */
+	ck_assert(take(&r, "HTTP/1.1 206 x\r\nLast-Modified: yesterday\r\nLast-Modified: today\r\n"
+			   "x-amz-bucket-region: eu-west-1\r\nx-amz-bucket-region: eu\r\n"));
+	ck_assert_str_eq(r.modified, "today");
+	ck_assert_str_eq(r.region, "eu");
 	ck_assert(take(&r, "HTTP/1.1 416 x\r\nContent-Range: bytes */7\r\n"));
 	ck_assert(r.whole && !r.ranged && r.size == 7);
 }
@@ -171,9 +176,17 @@ START_TEST(status_lines)
 	static const struct {
 		const char *line;
 		unsigned status; /* 0: it makes no sense */
-	} cases[] = {{"HTTP/1.1 100 x\r\n", 100}, {"HTTP/1.1 999 x\r\n", 999}, {"HTTP/1.1 99 x\r\n", 0},
-		     {"HTTP/1.1 1000 x\r\n", 0},  {"HTTP/1.1  206\r\n", 206},  {"HTTP/1.1\r\n", 0},
-		     {"HTTP/1.1 \r\n", 0},	  {"HTTP/1.1 OK\r\n", 0},      {"http/2 200\r\n", 200}};
+	} cases[] = {{"HTTP/1.1 100 x\r\n", 100},
+		     {"HTTP/1.1 999 x\r\n", 999},
+		     {"HTTP/1.1 99 x\r\n", 0},
+		     {"HTTP/1.1 1000 x\r\n", 0},
+		     {"HTTP/1.1  206\r\n", 206},
+		     {"HTTP/1.1\r\n", 0},
+		     {"HTTP/1.1 \r\n", 0},
+		     {"HTTP/1.1 OK\r\n", 0},
+		     {"http/2 200\r\n", 200},
+		     /* More than a number can be: 200 and 2^64. */
+		     {"HTTP/1.1 18446744073709551816 x\r\n", 0}};
 	struct h5_response r;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
