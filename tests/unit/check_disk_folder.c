@@ -211,6 +211,7 @@ START_TEST(the_last_one)
 	const struct h5_disk_header a = header_of(1, "a"), b = header_of(1, "b"), c = header_of(1, "c"),
 				    other = header_of(2, "a");
 	const struct h5_disk_header *const all[] = {&a, &b, &c};
+	struct h5_disk_file *file;
 
 	begin();
 	for (size_t i = 0; i < 3; i++)
@@ -219,8 +220,6 @@ START_TEST(the_last_one)
 	set_time(&other, 2000, 0);
 	for (size_t last = 0; last < 3; last++)
 		for (int by_seconds = 0; by_seconds < 2; by_seconds++) {
-			struct h5_disk_file *file;
-
 			for (size_t i = 0; i < 3; i++)
 				if (by_seconds)
 					set_time(all[i], i == last ? 1001 : 1000, i == last ? 0 : 999);
@@ -230,6 +229,10 @@ START_TEST(the_last_one)
 			ck_assert_str_eq(file->header.tag, all[last]->tag);
 			h5_disk_close(&folder, file);
 		}
+	/* One of the begin of time is older than others, but there. */
+	set_time(&other, 0, 0);
+	ck_assert_ptr_nonnull(file = h5_disk_find(&folder, other.url));
+	h5_disk_close(&folder, file);
 	end();
 }
 END_TEST
