@@ -166,7 +166,6 @@ void h5_disk_offer(struct h5_transfer *t)
 	h5_disk_close(folder, t->offered);
 	t->offered = NULL;
 	t->kept_size = 0;
-	t->from_disk = 0;
 	file = t->unoffered || !folder->there || !hash_url(t->source, url) ? NULL : h5_disk_find(folder, url);
 	if (!file)
 		return;
@@ -268,7 +267,5 @@ void h5_disk_end(struct h5_transfer *t)
 	if (t->request.what == H5_REMOTE_READ)
 		write_kept(t);
 	free(t->kept);
-	t->kept = NULL;
 	h5_disk_close(&t->fetcher->disk, t->offered);
-	t->offered = NULL;
 }

@@ -124,7 +124,7 @@ void h5_source_forget(struct h5_fetcher *fetcher, struct h5_source *source);
 void h5_transfer_start(struct h5_transfer *t);
 /* Its HTTP request has ended. */
 void h5_transfer_end(struct h5_transfer *t, CURLcode result);
-/* Ends the transfer: tells the daemon. */
+/* Ends the transfer, of which nothing is used any more: tells the daemon. */
 void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text);
 
 /* ---- remote/answer.c: what an answer means ---- */
@@ -171,7 +171,7 @@ bool h5_disk_is_confirmed(const struct h5_transfer *t);
 void h5_disk_keep(struct h5_transfer *t, const void *data, size_t n);
 /* The file of the request was opened: what comes of it is kept from now on, if it may be. */
 void h5_disk_learn(struct h5_transfer *t);
-/* The transfer ends. */
+/* The transfer ends: what it owns is freed, and forgotten once the next one begins in its place. */
 void h5_disk_end(struct h5_transfer *t);
 
 #endif

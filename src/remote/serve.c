@@ -83,13 +83,6 @@ static void copy_from_whole(struct h5_transfer *t)
 	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 }
 
-/* All of it was in the disk cache. */
-static void end_filled(struct h5_transfer *t)
-{
-	t->got = t->request.n;
-	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
-}
-
 /* The URL of the file that a message names; NULL: it must not be asked for. */
 static char *url_of(const struct h5_fetcher *f, const struct h5_remote_message *message)
 {
@@ -173,8 +166,8 @@ static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *m
 		copy_from_whole(t);
 	} else {
 		h5_disk_fill(t);
-		if (t->got >= t->until)
-			end_filled(t);
+		if (t->got == t->request.n)
+			h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 	}
 	return true;
 }

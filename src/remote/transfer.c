@@ -70,9 +70,7 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 	if (t->whole && !t->source->lists)
 		t->fetcher->whole -= t->whole_capacity;
 	free(t->whole);
-	t->whole = NULL;
 	curl_slist_free_all(t->fields);
-	t->fields = NULL;
 	t->state = H5_TRANSFER_FREE;
 	if (code && h5_transfer_opens(t))
 		h5_source_forget(t->fetcher, t->source);

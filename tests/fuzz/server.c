@@ -208,7 +208,6 @@ static void release(struct h5_fetcher *f)
 		struct h5_transfer *t = &f->transfers[i];
 
 		FUZZ_HOLDS(t->state == H5_TRANSFER_FREE);
-		curl_slist_free_all(t->fields);
 		if (t->easy)
 			curl_easy_cleanup(t->easy);
 	}
