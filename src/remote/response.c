@@ -28,6 +28,12 @@ static bool take_number(struct h5_text *t, uint64_t *number)
 	return digits;
 }
 
+static void copy(char *out, struct h5_text t)
+{
+	memcpy(out, t.p, t.n);
+	out[t.n] = 0;
+}
+
 /* "bytes FIRST-LAST/SIZE", or, with a 416, "bytes STAR/SIZE" (RFC 9110, 14.4). */
 static bool take_range(struct h5_response *r, struct h5_text t)
 {
@@ -83,8 +89,7 @@ static bool take_tag(struct h5_response *r, struct h5_text t)
 		return true; /* as if there were none */
 	if (*r->tag && (strlen(r->tag) != t.n || memcmp(r->tag, t.p, t.n)))
 		return false;
-	memcpy(r->tag, t.p, t.n);
-	r->tag[t.n] = 0;
+	copy(r->tag, t);
 	return true;
 }
 
@@ -94,8 +99,7 @@ static bool take_version(struct h5_response *r, struct h5_text t)
 		return true; /* as if there were none */
 	if (*r->version && !h5_text_is(t, r->version))
 		return false;
-	memcpy(r->version, t.p, t.n);
-	r->version[t.n] = 0;
+	copy(r->version, t);
 	return true;
 }
 
@@ -103,8 +107,7 @@ static void take_region(struct h5_response *r, struct h5_text t)
 {
 	if (t.n >= sizeof r->region)
 		return;
-	memcpy(r->region, t.p, t.n);
-	r->region[t.n] = 0;
+	copy(r->region, t);
 	if (!h5_grant_is_region(r->region))
 		*r->region = 0;
 }
@@ -113,8 +116,7 @@ static void take_modified(struct h5_response *r, struct h5_text t)
 {
 	if (t.n >= sizeof r->modified)
 		return;
-	memcpy(r->modified, t.p, t.n);
-	r->modified[t.n] = 0;
+	copy(r->modified, t);
 }
 
 /* A list of directives, some with a value behind "=" (RFC 9111, 5.2). */
