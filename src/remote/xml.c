@@ -102,7 +102,6 @@ static bool end_element(struct parser *p)
 	p->depth--;
 	p->ended = !p->depth;
 	p->leaf = p->filled = false;
-	p->size = 0;
 	return good;
 }
 

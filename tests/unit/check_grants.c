@@ -96,6 +96,8 @@ START_TEST(what_is_no_xml)
 					    "<a><b/>x</a>",
 					    "<a b>1</a>",
 					    "<a b=1/>",
+					    "<a b= >1</a>",
+					    "<a></b></a>",
 					    "<a b='<'/>",
 					    "<a><!-- x --></a>",
 					    "<!DOCTYPE a><a/>",
