@@ -289,7 +289,10 @@ START_TEST(whole_files)
 		 {{.url = MINE, .head = HEAD("200") END, .n = WHOLE + 1, .piece = 7000}},
 		 TOO_LARGE},
 		{"a length that is too much",
-		 {{.url = MINE, .head = HEAD("200") LINE("Content-Length: 60001") END, .n = 1}},
+		 {{.url = MINE,
+		   .head = HEAD("200") LINE("Content-Length: 60001") END,
+		   .n = 7001,
+		   .piece = 7000}},
 		 TOO_LARGE},
 		{"half",
 		 {{.url = MINE, .head = HEAD("200") LINE("Content-Length: 20000") END, .n = 20000}},
@@ -318,8 +321,10 @@ START_TEST(whole_files)
 	struct h5_remote_request request = opening;
 
 	begin();
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 3; i++) {
 		run(&all[i], &request);
+		ck_assert_uint_eq(scene.reply.received, i == 1 ? 7000 : i ? 20000 : WHOLE + 1);
+	}
 	for (size_t i = 0; i < 2; i++) {
 		request.file++;
 		run(&more[i], &request);

@@ -306,6 +306,17 @@ static const struct {
 	    .head = HEAD("403") END,
 	    .body = SAYS("ExpiredToken")}},
 	  FAILED(-EACCES, H5_REMOTE_FORBIDDEN, "no permission (HTTP 403: ExpiredToken)", 0)}},
+	/* However long it takes: a request has newer keys once. */
+	{"2",
+	 {"newer keys that expire",
+	  {{.url = HERE, .head = HEAD("400") END, .body = SAYS("ExpiredToken")},
+	   {.url = HERE, .retry = 6, .head = HEAD("503") END},
+	   {.url = HERE,
+	    .at = 6000,
+	    .fields = {"x-amz-security-token: T2"},
+	    .head = HEAD("403") END,
+	    .body = SAYS("ExpiredToken")}},
+	  FAILED(-EACCES, H5_REMOTE_FORBIDDEN, "no permission (HTTP 403: ExpiredToken)", 1)}},
 	{"",
 	 {"the same keys",
 	  {{.url = HERE, .head = HEAD("400") END, .body = SAYS("ExpiredToken")}},
@@ -331,6 +342,26 @@ START_TEST(keys_of_a_profile)
 	begin_profile();
 	write_profile(newer[_i].profile);
 	run(&newer[_i].scenario, &opening);
+	end_profile();
+}
+END_TEST
+
+/* Keys that have expired are asked for no more, if there are no newer ones; also if they came while the file
+ * was open. */
+START_TEST(newer_keys_that_expire)
+{
+	static const struct scenario expired = {
+		"newer keys",
+		{{.fields = {"x-amz-security-token: T2"},
+		  .url = HERE,
+		  .head = HEAD("400") END,
+		  .body = SAYS("ExpiredToken")}},
+		FAILED(-EIO, H5_REMOTE_FORBIDDEN, "the credentials of the profile have expired", 0)};
+
+	begin_profile();
+	write_profile("2");
+	run(&newer[0].scenario, &opening);
+	run(&expired, &reading);
 	end_profile();
 }
 END_TEST
@@ -416,7 +447,7 @@ END_TEST
 UNIT_MAIN_LOOPS("transfers_store", {objects_are_opened, sizeof stores / sizeof *stores},
 		{objects_are_signed_for, 1}, {versions, 1}, {pages_are_listed, sizeof pages / sizeof *pages},
 		{pages_at_once, 1}, {keys_of_a_profile, sizeof newer / sizeof *newer},
-		{keys_that_are_waited_for, 1}, {memory_is_short, 1})
+		{newer_keys_that_expire, 1}, {keys_that_are_waited_for, 1}, {memory_is_short, 1})
 
 #else
 
