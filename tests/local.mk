@@ -177,6 +177,7 @@ UNIT_TESTS = \
 	tests/unit/check_view_arrays \
 	tests/unit/check_view_input \
 	tests/unit/check_view_parts \
+	tests/unit/check_view_work \
 	tests/unit/check_views \
 	tests/unit/check_virtual \
 	tests/unit/check_walk \
@@ -376,6 +377,8 @@ tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_dataset_writer_resize,--wrap=h5_file_block
 tests_unit_check_view_parts_SOURCES = tests/unit/check_view_parts.c $(scratch)
+tests_unit_check_view_work_SOURCES = tests/unit/check_view_work.c $(scratch)
+tests_unit_check_view_work_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_interrupt_check
 tests_unit_check_views_SOURCES = tests/unit/check_views.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_views_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_charge_set,--wrap=h5_file_block,--wrap=h5_interrupt_check
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)

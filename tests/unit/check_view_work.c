@@ -1,0 +1,188 @@
+/* Views ask now and then whether what they make is still wanted: not for each element, and as long as they
+ * work. */
+#include "base/buf.h"
+#include "base/interrupt.h"
+#include "change/transaction.h"
+#include "dataset/create.h"
+#include "dataset/writer.h"
+#include "format/datatype_make.h"
+#include "scratch.h"
+#include "view/views.h"
+#include "view/zarr_array.h"
+
+#include <stdlib.h>
+
+static struct scratch scratch;
+static unsigned long questions;
+
+int __wrap_h5_interrupt_check(void);
+int __wrap_h5_interrupt_check(void)
+{
+	questions++;
+	return 0;
+}
+
+static void setup(void)
+{
+	scratch_init(&scratch, "header_create-latest.h5");
+	scratch_open(&scratch);
+}
+
+static void teardown(void)
+{
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	h5_dataset_writers_close(scratch.file);
+	scratch_release(&scratch);
+}
+
+/* A dataset of n elements, whose bytes are all the same. The type is released. */
+static uint64_t make(struct h5_datatype *type, uint64_t n, int byte)
+{
+	struct h5_new_dataset how = {.type = type,
+				     .space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {n}, .max = {n}},
+				     .layout = H5_LAYOUT_CONTIGUOUS};
+	struct h5_dataset_writer *writer;
+	size_t size = n * type->size;
+	uint8_t *data = malloc(size);
+	uint64_t address;
+
+	memset(data, byte, size);
+	SUCCEEDS(h5_dataset_create(scratch.file, &how, &address));
+	SUCCEEDS(h5_dataset_writer_get(scratch.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, size));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	h5_datatype_free(type);
+	free(data);
+	return address;
+}
+
+static void assert_asked(unsigned long least, unsigned long most)
+{
+	ck_assert_msg(questions >= least && questions <= most, "%lu questions, not %lu to %lu", questions,
+		      least, most);
+	questions = 0;
+}
+
+/* Opens the view of the dataset; then reads all of it. */
+static void begin(struct h5_view *v, const struct h5_view_ops *ops, uint64_t address)
+{
+	*v = (struct h5_view){.ops = ops,
+			      .file = scratch.file,
+			      .address = address,
+			      .context = {.file = scratch.file},
+			      .state = 1};
+	SUCCEEDS(h5_view_begin(v, NULL));
+	SUCCEEDS(h5_view_complete(v));
+	questions = 0;
+	SUCCEEDS(h5_view_open(v, true));
+}
+
+static void finish(struct h5_view *v)
+{
+	char *data = malloc((size_t)v->size);
+
+	SUCCEEDS(h5_view_read(v, 0, data, (size_t)v->size));
+	free(data);
+	h5_view_release(v);
+}
+
+/* Each 1024 points, of up to 8192 that are read at once. */
+START_TEST(plots)
+{
+	uint64_t address = make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 20000, 7);
+	struct h5_view v;
+
+	begin(&v, &h5_view_svg, address);
+	assert_asked(8 + 8 + 4, 60);
+	h5_view_release(&v);
+}
+END_TEST
+
+/* Each 64 columns, in the line of their names and in a row. */
+START_TEST(columns)
+{
+	struct h5_datatype *type = h5_datatype_make_compound(6400, 1);
+	struct h5_view v;
+
+	SUCCEEDS(h5_datatype_add_member(
+		type, "a", 0,
+		h5_datatype_make_array(1, (uint64_t[]){6400},
+				       h5_datatype_make_integer(1, false, H5_ORDER_LE))));
+	begin(&v, &h5_view_csv, make(type, 1, 7));
+	assert_asked(200, 220);
+	finish(&v);
+	assert_asked(200, 220);
+}
+END_TEST
+
+/* Each 16 lines. */
+START_TEST(lines)
+{
+	struct h5_view v;
+
+	begin(&v, &h5_view_csv, make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 16000, 7));
+	assert_asked(1000, 1100);
+	finish(&v);
+	assert_asked(1000, 1100);
+}
+END_TEST
+
+/* Each 4096 strings that are padded anew. */
+START_TEST(padded_strings)
+{
+	struct h5_datatype *type = h5_datatype_make_string(4, H5_PAD_SPACEPAD, H5_CHARSET_ASCII);
+	uint64_t address = make(type, 40960, ' ');
+	const struct h5_dataset *dataset;
+	struct h5_zarr_chunk chunk;
+	struct h5_zarr_array array;
+	struct h5_lru_entry *ref;
+	struct h5_buf out;
+	struct h5_view v;
+
+	begin(&v, &h5_view_npy, address);
+	questions = 0;
+	finish(&v);
+	assert_asked(10, 30);
+	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
+	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
+	ck_assert_uint_eq(array.chunks, 1);
+	SUCCEEDS(h5_zarr_chunk_find(&array, NULL, 0, &chunk));
+	h5_buf_init(&out, SIZE_MAX);
+	questions = 0;
+	SUCCEEDS(h5_zarr_chunk_make(&array, &chunk, &out));
+	assert_asked(10, 30);
+	ck_assert_uint_eq(out.size, 40960 * 4);
+	for (size_t i = 0; i < out.size; i++)
+		ck_assert_int_eq(out.data[i], 0);
+	h5_buf_release(&out);
+	h5_file_put(scratch.file, ref);
+}
+END_TEST
+
+/* Each 1024 strings of any length. */
+START_TEST(strings)
+{
+	uint64_t address = make(h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8), 10240, 0);
+	const struct h5_dataset *dataset;
+	struct h5_zarr_chunk chunk;
+	struct h5_zarr_array array;
+	struct h5_lru_entry *ref;
+	struct h5_buf out;
+
+	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
+	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
+	ck_assert_uint_eq(array.chunks, 1);
+	SUCCEEDS(h5_zarr_chunk_find(&array, NULL, 0, &chunk));
+	h5_buf_init(&out, SIZE_MAX);
+	questions = 0;
+	SUCCEEDS(h5_zarr_chunk_make(&array, &chunk, &out));
+	assert_asked(10, 30);
+	ck_assert_uint_eq(out.size, 4 + 10240 * 4);
+	h5_buf_release(&out);
+	h5_file_put(scratch.file, ref);
+}
+END_TEST
+
+UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, padded_strings, strings)
