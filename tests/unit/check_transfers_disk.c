@@ -47,6 +47,14 @@ static void end_disk(void)
 	end();
 }
 
+/* What is in the cells behind the bytes that were wanted stays as it was. */
+static void check_rest(uint64_t n)
+{
+	for (uint64_t i = n; i % CELL; i++)
+		ck_assert_int_eq(scene.f->end.memory[(scene.f->end.cells - 1 - i / CELL) * CELL + i % CELL],
+				 0);
+}
+
 /* Reads bytes of the file that is open: how many of them were on the disk. `steps`: NULL: all. */
 static uint64_t read_file(uint64_t offset, uint64_t n, const struct step *step)
 {
@@ -56,6 +64,7 @@ static uint64_t read_file(uint64_t offset, uint64_t n, const struct step *step)
 	memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
 	check_reply(ask(request, step, !!step), &(struct expected){.got = n, .size = SIZE}, "read");
 	check_cells(&request, n);
+	check_rest(n);
 	return scene.reply.from_disk;
 }
 
@@ -577,6 +586,36 @@ START_TEST(a_gap_in_a_large_file)
 }
 END_TEST
 
+/* Blocks at the end of what is wanted are verified, too: if one is damaged, all behind the begin is fetched.
+ */
+START_TEST(damage_behind_a_gap)
+{
+	static const struct step end_of_it = {.url = MINE,
+					      .range = "737280-1146779",
+					      .head = OF_LARGE("737280-1146779"),
+					      .from = 45 * CELL,
+					      .n = LARGE - 45 * CELL},
+				 rest = {.url = MINE,
+					 .range = "16384-1146779",
+					 .head = OF_LARGE("16384-1146779"),
+					 .from = CELL,
+					 .n = LARGE - CELL};
+	const struct h5_disk_file *file;
+	uint8_t byte;
+
+	begin_large_disk();
+	open_large(CELL, &first_block);
+	ck_assert_uint_eq(read_large(45, BLOCKS, &end_of_it), 0);
+	file = scene.f->sources[2].disk;
+	ck_assert_int_eq(pread(file->fd, &byte, 1, (off_t)h5_disk_offset(LARGE, 50) + 77), 1);
+	byte ^= 1;
+	ck_assert_int_eq(pwrite(file->fd, &byte, 1, (off_t)h5_disk_offset(LARGE, 50) + 77), 1);
+	ck_assert_uint_eq(read_large(0, BLOCKS, &rest), CELL);
+	ck_assert_ptr_nonnull(strstr(scene.reply.text, "block 50 is damaged: thrown away"));
+	end_disk();
+}
+END_TEST
+
 /* Of what opening a file brings, a mebibyte is kept. */
 START_TEST(a_large_opening)
 {
@@ -602,7 +641,7 @@ END_TEST
 
 UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, bytes_of_two_tries,
 	  nothing_is_held_that_is_not_kept, damaged_blocks, a_cut_file, memory_is_short, places_on_disk,
-	  a_large_file, a_gap_in_a_large_file, a_large_opening)
+	  a_large_file, a_gap_in_a_large_file, damage_behind_a_gap, a_large_opening)
 
 #else
 
