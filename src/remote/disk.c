@@ -63,10 +63,11 @@ static int take(struct h5_transfer *t, const struct h5_disk_file *file, uint64_t
 	return rc;
 }
 
-/* Blocks of the request that a file of that size has, and that the request wants all of. */
+/* Blocks of the request that a file of that size has, and that the request wants all of. A request to read is
+ * within the file; one to open it is at its begin. */
 static uint32_t blocks_of(const struct h5_transfer *t, uint64_t size)
 {
-	uint64_t n = t->request.offset < size ? h5_min(t->request.n, size - t->request.offset) : 0;
+	uint64_t n = h5_min(t->request.n, size);
 	bool ends = t->request.offset + n == size;
 
 	return (uint32_t)(n / H5_DISK_BLOCK + (ends && n % H5_DISK_BLOCK));
