@@ -367,6 +367,10 @@ static const struct {
 			.from = CELL,
 			.n = N - 100}},
 		      {.got = N - 100, .size = SIZE}}},
+	{.scenario =
+		 {"a range with its length",
+		  {{.head = HEAD("206") REST LINE("Content-Length: 32668") END, .from = CELL, .n = N - 100}},
+		  {.got = N - 100, .size = SIZE}}},
 	/* What came is not asked for again. */
 	{.scenario = {"a range in parts",
 		      {{.head = HEAD("206") REST END, .from = CELL, .n = 20000, .result = CURLE_PARTIAL_FILE},
