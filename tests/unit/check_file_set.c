@@ -8,6 +8,7 @@
 #include "scratch.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
+#include "store/folder.h"
 #include "store/onion.h"
 
 #include <errno.h>
@@ -219,6 +220,19 @@ START_TEST(names_of_no_file)
 	ck_assert_uint_eq(unit_descriptors(), descriptors);
 	SUCCEEDS(h5_file_set_find(set, h5_file_set_root(set), "a", &file));
 	h5_file_set_close(set);
+}
+END_TEST
+
+/* It may be closed then, as any other. */
+START_TEST(a_folder_that_is_none)
+{
+	struct h5_folder none = {.fd = -1};
+
+	ck_assert_int_eq(h5_folder_open(&none, "/no/folder"), -ENOENT);
+	ck_assert_str_eq(h5_error_last()->text, "/no/folder: No such file or directory");
+	h5_folder_close(&none);
+	h5_folder_close(&none);
+	ck_assert(none.fd == -1 && !none.path);
 }
 END_TEST
 
@@ -847,7 +861,7 @@ START_TEST(changes_of_others)
 }
 END_TEST
 
-UNIT_MAIN("file_set", names_of_files, a_file_that_two_open_at_once, names_of_no_file, many_files, raw_files,
-	  raw_pieces, revisions_of_a_file, many_revisions, a_file_in_subfiles, an_old_family, work,
-	  work_of_large_files, files_that_fail, other_files_that_fail, members_behind_a_url,
-	  paths_behind_a_url, changes_of_others)
+UNIT_MAIN("file_set", names_of_files, a_file_that_two_open_at_once, names_of_no_file, a_folder_that_is_none,
+	  many_files, raw_files, raw_pieces, revisions_of_a_file, many_revisions, a_file_in_subfiles,
+	  an_old_family, work, work_of_large_files, files_that_fail, other_files_that_fail,
+	  members_behind_a_url, paths_behind_a_url, changes_of_others)
