@@ -249,5 +249,27 @@ START_TEST(close_ones_are_read_at_once)
 }
 END_TEST
 
+/* What it holds up to the end of the file stays as long as it is enough; else it is emptied. */
+START_TEST(a_window_at_the_end)
+{
+	struct opened o = objects_open("old");
+	const uint64_t end = h5_file_end(o.file), two[] = {end - 600, end - 100}, far[] = {end - 60000};
+	struct h5_window window;
+
+	h5_window_init(&window, o.file);
+	h5_window_move(&window, two, 2, 512);
+	ck_assert_uint_eq(window.size, 600);
+	h5_window_move(&window, two + 1, 1, 512);
+	ck_assert_uint_eq(window.size, 600);
+	h5_window_move(&window, far, 1, 512);
+	ck_assert_uint_eq(window.size, 0);
+	h5_window_move(&window, two, 2, 512);
+	ck_assert_uint_eq(window.size, 600);
+	h5_window_release(&window);
+	ck_assert(!window.size && !window.bytes);
+	objects_close(&o);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("window", {objects_are_the_same, 1}, {damaged_neighbours, 1}, {reads_are_few, 1},
-		{close_ones_are_read_at_once, sizeof runs / sizeof *runs})
+		{a_window_at_the_end, 1}, {close_ones_are_read_at_once, sizeof runs / sizeof *runs})
