@@ -332,12 +332,17 @@ static int start(struct h5_io *io)
 /* A file is refused if its header is damaged or its size is wrong. */
 START_TEST(files_that_cannot_be_used)
 {
-	struct fault_io fault = {0};
+	struct fault_io fault = {.error = -EIO};
 	struct h5_disk_file file;
 	struct crash_image image;
 
 	make_file(&file, &image, &fault);
 	ck_assert_int_eq(start(file.io), 0);
+	/* That it cannot be read is not that it is damaged. */
+	fault.reads = true;
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(start(file.io), -EIO);
+	ck_assert(fault_io_disarm(&fault));
 	crash_image_resize(&image, image.size + 1);
 	ck_assert_int_eq(start(file.io), -EUCLEAN);
 	crash_image_resize(&image, image.size - 1);

@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -474,6 +476,7 @@ END_TEST
 START_TEST(calls_that_fail)
 {
 	const struct h5_disk_header a = header_of(1, "a");
+	struct rlimit before, limit;
 	struct h5_disk_file *file;
 	unsigned descriptors;
 
@@ -504,6 +507,19 @@ START_TEST(calls_that_fail)
 	ck_assert_ptr_null(h5_disk_open(&folder, &a));
 	ck_assert_uint_eq(count(), 0);
 	ck_assert(!folder.stopped);
+	end();
+	/* One whose header cannot be written gets no name. */
+	begin();
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 100;
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	file = h5_disk_open(&folder, &a);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	ck_assert_ptr_null(file);
+	ck_assert_uint_eq(count(), 0);
+	ck_assert_str_eq(folder.note, "nothing more is stored: File too large");
 	end();
 	/* It was faster. */
 	begin();
@@ -705,6 +721,24 @@ START_TEST(files_make_room)
 }
 END_TEST
 
+/* The older of two goes, if only by a nanosecond. */
+START_TEST(nanoseconds)
+{
+	for (uint8_t older = 0; older < 2; older++) {
+		begin();
+		for (uint8_t i = 0; i < 2; i++) {
+			const struct h5_disk_header header = header_of(i, "a");
+
+			put(name_of(&header), 10, 1000 + (i != older));
+		}
+		folder.budget = 20 * PAGE;
+		ck_assert(h5_disk_has_room(&folder, 1));
+		ck_assert_uint_eq(count_five(), older ? 1 : 2);
+		end();
+	}
+}
+END_TEST
+
 /* Files in use, and those of others, do not go. */
 START_TEST(files_that_stay)
 {
@@ -852,5 +886,5 @@ UNIT_MAIN_LOOPS("disk_folder", {places, 1}, {versions, 1}, {the_last_one, 1}, {u
 		{what_is_not_believed, sizeof unsound / sizeof *unsound}, {a_folder_instead, 1},
 		{discarded_files, 1}, {files_that_go, 1}, {calls_that_fail, 1},
 		{files_that_cannot_be_opened, 1}, {files_that_cannot_be_looked_at, 1}, {no_chance, 1},
-		{parts_of_the_budget, 1}, {files_make_room, 1}, {files_that_stay, 1}, {pauses, 1},
-		{an_end_of_storing, 1}, {memory_is_short, 1})
+		{parts_of_the_budget, 1}, {files_make_room, 1}, {nanoseconds, 1}, {files_that_stay, 1},
+		{pauses, 1}, {an_end_of_storing, 1}, {memory_is_short, 1})
