@@ -49,9 +49,11 @@ int h5_disk_file_look(const struct h5_disk_file *file, uint64_t first, uint32_t 
 	uint8_t *bytes = (uint8_t *)sums;
 	int rc = h5_io_read(file->io, entry_offset(first), bytes, (size_t)count * H5_DISK_SUM);
 
-	for (uint32_t i = 0; i < count && !rc; i++)
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < count; i++)
 		sums[i] = h5_uint_from(bytes + (size_t)i * H5_DISK_SUM, H5_DISK_SUM);
-	return rc;
+	return 0;
 }
 
 /* Bytes of the blocks. */
