@@ -298,6 +298,9 @@ void h5_transfer_start(struct h5_transfer *t)
 		t->got = 0;
 		h5_disk_offer(t);
 	}
+	/* All came, and more: nothing of it is sure. */
+	if (t->got == t->until)
+		t->got = 0;
 	t->response = (struct h5_response){0};
 	t->body = H5_BODY_UNDECIDED;
 	t->discarded = t->whole_size = 0;

@@ -333,8 +333,12 @@ START_TEST(whole_files)
 	/* From what is here, nobody is asked. */
 	request = (struct h5_remote_request){
 		.what = H5_REMOTE_READ, .id = 8, .file = 3, .offset = CELL, .n = CELL + 5};
+	memset(scene.f->end.memory, 0, (size_t)CELLS * CELL);
 	check_reply(ask(request, NULL, 0), &(struct expected){.got = CELL + 5, .size = 40000}, "here");
 	check_cells(&request, CELL + 5);
+	/* Cells have no bytes behind what was wanted. */
+	for (size_t i = 5; i < CELL; i++)
+		ck_assert_int_eq(scene.f->end.memory[(CELLS - 2) * CELL + i], 0);
 	close_file(2);
 	ck_assert_uint_eq(scene.f->whole, 40000);
 	close_file(3);
@@ -390,6 +394,14 @@ static const struct {
 	{.scenario = {"the last byte alone",
 		      {{.head = HEAD("206") REST END, .from = CELL, .n = N - 100, .piece = N - 101}},
 		      {.got = N - 100, .size = SIZE}}},
+#define LONGER                                                                                               \
+	{                                                                                                    \
+		.range = "16384-49051", .head = HEAD("206") REST END, .from = CELL, .n = N - 100 + 50        \
+	}
+	/* If all came, and more, all of it is asked for again. */
+	{.scenario = {"a range and more",
+		      {LONGER, LONGER, LONGER, LONGER},
+		      FAILED(-EIO, H5_REMOTE_NETWORK, OTHER_RANGE, 3)}},
 	{.scenario = {"another tag",
 		      {{.head = HEAD("206") REST TAG("b") END, .from = CELL, .n = N - 100}},
 		      CHANGED}},
