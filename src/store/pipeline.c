@@ -298,18 +298,15 @@ int h5_pipeline_can_encode(const struct h5_pipeline *pipeline)
 	return rc;
 }
 
-/* Runs the filters. *at: the buffer that has the result, *out or the scratch; NULL: no filter has run. */
+/* Runs the filters. *at: the one of the buffers that has the result; NULL: no filter has run. */
 static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size,
-		   struct h5_filter_buf scratch[2], struct h5_filter_buf *out, struct h5_filter_buf **at,
-		   uint32_t *skipped)
+		   struct h5_filter_buf scratch[2], struct h5_filter_buf **at, uint32_t *skipped)
 {
 	for (unsigned i = 0; i < pipeline->count; i++) {
 		const struct h5_filter_info *info = &pipeline->filters[i];
-		struct h5_filter_buf *next = out;
+		struct h5_filter_buf *next = &scratch[*at == scratch];
 		int rc;
 
-		if (i + 1 < pipeline->count)
-			next = &scratch[*at == scratch];
 		next->size = 0;
 		rc = run(info, *at ? (*at)->data : data, *at ? (*at)->size : size, next);
 		if (!rc && next->size > encoded_max(size))
@@ -334,14 +331,12 @@ int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, 
 
 	if (pipeline->count && size > H5_MAX_CHUNK_LIMIT)
 		return h5_fail(-EFBIG, H5_UNDEF, "a filtered chunk of %zu bytes", size);
-	rc = run_all(pipeline, data, size, scratch, &buf, &at, &skipped);
-	if (!rc && !at)
-		rc = h5_filter_buf_copy(&buf, data, size);
-	if (!rc && at && at != &buf) {
-		/* The last filter was skipped. */
-		h5_filter_buf_release(&buf);
+	rc = run_all(pipeline, data, size, scratch, &at, &skipped);
+	if (!rc && at) {
 		buf = *at;
 		*at = (struct h5_filter_buf){0};
+	} else if (!rc) {
+		rc = h5_filter_buf_copy(&buf, data, size);
 	}
 	release(scratch);
 	if (rc) {
