@@ -244,6 +244,14 @@ START_TEST(what_is_no_file)
 		ck_assert_uint_eq(h5_error_last()->address, cases[i].offset ? cases[i].offset : H5_UNDEF);
 		ck_assert_uint_eq(source.closed, 1);
 	}
+	/* One that ends within its superblock, if only behind the signature. */
+	for (uint64_t size = 7; size < 10; size++) {
+		begin();
+		memcpy(source.bytes, H5_SIGNATURE "\0", 9); /* version 0 */
+		source.st.size = source.st.end = size;
+		ck_assert_int_eq(h5_file_new(&shared, &io, 0, &file), size < 8 ? -EINVAL : -EUCLEAN);
+		ck_assert_uint_eq(source.closed, 1);
+	}
 	begin();
 	source.stat_error = -EIO;
 	ck_assert_int_eq(h5_file_new(&shared, &io, 0, &file), -EIO);
@@ -313,6 +321,8 @@ START_TEST(files_that_grow)
 		source.st.size = source.st.end = 4000;
 		file = open_at(512);
 		shared.follows = follows;
+		source.st.size = source.st.end = 4002;
+		ck_assert_int_eq(h5_file_read(file, 3998 - 512, got, 4), follows ? 0 : -EUCLEAN);
 		source.st.size = source.st.end = 4004;
 		ck_assert_int_eq(h5_file_read(file, 4000 - 512, got, 4), follows ? 0 : -EUCLEAN);
 		source.st.size = source.st.end = 4008;
@@ -810,6 +820,8 @@ START_TEST(ends)
 					     {.start = 5000, .end = 5600, .member = 1}};
 	struct h5_file_area areas[H5_FILE_AREAS_MAX];
 	struct h5_file *file;
+	uint8_t got[9];
+	size_t n;
 
 	begin();
 	file = open_at(512);
@@ -821,6 +833,9 @@ START_TEST(ends)
 	ck_assert(h5_file_end(file) == SIZE && h5_file_size(file) == SIZE);
 	h5_file_cut(file, 3000);
 	ck_assert(h5_file_end(file) == 3000 && h5_file_size(file) == 3000);
+	/* What is still stored behind the end is not read. */
+	ck_assert_int_eq(h5_file_read_some(file, 2995, got, 9, &n), 0);
+	ck_assert_uint_eq(n, 5);
 	h5_file_close(file);
 	/* Members of the multi driver have their own. */
 	begin();
