@@ -442,6 +442,63 @@ START_TEST(v2_empty_trees)
 }
 END_TEST
 
+/* A search tells the records around the leaf that it ends in, whatever was in its place before. */
+START_TEST(v2_where_a_search_ends)
+{
+	static const struct {
+		uint64_t sought, before, after; /* UINT64_MAX: there is none */
+		size_t first;
+	} cases[] = {{5, UINT64_MAX, 20, 1},
+		     {25, 20, 50, 0},
+		     {45, 20, 50, 1},
+		     {75, 50, 80, 2},
+		     {95, 80, UINT64_MAX, 1}};
+	const struct child nowhere[2] = {{H5_UNDEF, 1, 1}, {H5_UNDEF, 1, 1}};
+	const uint64_t one = 10;
+	uint8_t before[8], after[8];
+	struct h5_btree2_end end = {.before = before, .after = after, .walks = 0};
+	struct h5_btree2 tree;
+	struct image m;
+	uint64_t at, lost, sought = 5;
+
+	image_init(&m);
+	at = put_tree2(&m);
+	lost = put_node2(&m, &one, 1, nowhere, 0).address;
+	lost = put_header2(&m, 1, lost, 1, 3);
+	image_open(&m);
+	ck_assert_int_eq(h5_btree2_open(m.file, at, TYPE, 8, &tree), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		sought = cases[i].sought;
+		end.equal = end.has_before = end.has_after = true;
+		ck_assert_int_eq(h5_btree2_seek(&tree, compare, &sought, &end), 0);
+		ck_assert_uint_eq(end.first, cases[i].first);
+		ck_assert(!end.equal && end.ref);
+		ck_assert_int_eq(end.has_before, cases[i].before != UINT64_MAX);
+		ck_assert_int_eq(end.has_after, cases[i].after != UINT64_MAX);
+		ck_assert(!end.has_before || h5_uint_from(before, 8) == cases[i].before);
+		ck_assert(!end.has_after || h5_uint_from(after, 8) == cases[i].after);
+		h5_file_put(m.file, end.ref);
+	}
+	/* Nothing is held if a record cannot be compared, of a child that is nowhere, and of an empty tree.
+	 */
+	sought = 12345;
+	ck_assert_int_eq(h5_btree2_seek(&tree, compare, &sought, &end), -EUCLEAN);
+	ck_assert_ptr_null(end.ref);
+	ck_assert_int_eq(h5_btree2_open(m.file, lost, TYPE, 8, &tree), 0);
+	for (sought = 5; sought < 20; sought += 10) {
+		ck_assert_int_eq(h5_btree2_seek(&tree, compare, &sought, &end), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text, "version 2 B-tree: no child node");
+		ck_assert_ptr_null(end.ref);
+	}
+	end.ref = (struct h5_lru_entry *)(uintptr_t)1;
+	end.equal = end.has_before = end.has_after = true;
+	ck_assert_int_eq(h5_btree2_open(m.file, H5_UNDEF, TYPE, 8, &tree), 0);
+	ck_assert_int_eq(h5_btree2_seek(&tree, compare, &sought, &end), 0);
+	ck_assert(!end.ref && !end.equal && !end.has_before && !end.has_after);
+	image_release(&m);
+}
+END_TEST
+
 static int count_one(void *arg, struct h5_reader record)
 {
 	(void)record;
@@ -635,5 +692,5 @@ START_TEST(v2_memory_is_short)
 END_TEST
 
 UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v1_bad_begins, v1_limits_of_k,
-	  v2_find_and_iterate, v2_empty_trees, v2_flipped_bits, v2_bad_headers, v2_circles,
-	  v2_shared_children, v2_memory_is_short)
+	  v2_find_and_iterate, v2_empty_trees, v2_where_a_search_ends, v2_flipped_bits, v2_bad_headers,
+	  v2_circles, v2_shared_children, v2_memory_is_short)
