@@ -850,6 +850,27 @@ START_TEST(no_chance)
 }
 END_TEST
 
+/* A pause is never longer than without chance, nor shorter than the half of that. */
+START_TEST(much_chance)
+{
+	const struct {
+		uint32_t chance;
+		int64_t at;
+	} cases[] = {{0, 50}, {50, 100}, {51, 50}, {1000, 50 + 31}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct step steps[] = {{.url = MINE, .head = HEAD("503") END},
+					     {.url = MINE, .at = cases[i].at, .head = PART, .n = N}};
+
+		begin();
+		fake_curl.chance = cases[i].chance;
+		check_reply(ask(opening, steps, 2), &(struct expected){.got = N, .size = SIZE, .repeated = 1},
+			    "chance");
+		end();
+	}
+}
+END_TEST
+
 /* Without libcurl there is no fetcher: it ends, and the daemon sees that. */
 START_TEST(libcurl_fails)
 {
@@ -871,7 +892,7 @@ UNIT_MAIN_LOOPS("transfers", {files_are_opened, sizeof openings / sizeof *openin
 		{files_are_read, sizeof readings / sizeof *readings}, {the_rest_of_a_request, 1},
 		{after_a_failure, 1}, {names_are_looked_up_again, 1}, {long_answers, 1}, {settings, 1},
 		{memory_is_short, 1}, {memory_is_short_on_the_way, 1}, {no_connection_is_left, 1},
-		{no_chance, 1}, {libcurl_fails, 1})
+		{no_chance, 1}, {much_chance, 1}, {libcurl_fails, 1})
 
 #else
 
