@@ -106,8 +106,11 @@ static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
 		size_t room, part;
 		uint8_t *place;
 
-		if (t->got == t->until || t->request.offset + t->got > t->response.last)
-			return false; /* more than was asked for, or promised */
+		/* If there is more than was asked for, or promised, nothing of it is kept. */
+		if (t->got == t->until || t->request.offset + t->got > t->response.last) {
+			t->kept_size = 0;
+			return false;
+		}
 		place = place_of(t, &room);
 		part = (size_t)h5_min(n, room);
 		memcpy(place, data, part);

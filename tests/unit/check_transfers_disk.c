@@ -254,6 +254,32 @@ START_TEST(bytes_of_two_tries)
 }
 END_TEST
 
+/* Nor are bytes kept if more of them came than were asked for. */
+START_TEST(bytes_of_a_longer_answer)
+{
+	static const struct step tries[] = {{.url = MINE,
+					     .range = "16384-32767",
+					     .head = HEAD("206") RANGE("16384-32767/49052") TAG("a") END,
+					     .from = CELL + 1,
+					     .n = CELL + 9},
+					    {.url = MINE,
+					     .range = "16384-32767",
+					     .head = HEAD("206") RANGE("16384-32767/49052") TAG("a") END,
+					     .from = CELL,
+					     .n = CELL}};
+	const struct h5_remote_request request = {
+		.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = CELL, .n = CELL};
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	check_reply(ask(request, tries, 2), &(struct expected){.got = CELL, .size = SIZE, .repeated = 1},
+		    "longer");
+	check_cells(&request, CELL);
+	ck_assert_uint_eq(read_file(CELL, CELL, NULL), CELL);
+	end_disk();
+}
+END_TEST
+
 /* While a request waits for its next try: what came of it takes no memory but the cells. */
 static void (*sleep_between)(void *arg, int milliseconds);
 
@@ -640,8 +666,9 @@ START_TEST(a_large_opening)
 END_TEST
 
 UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, bytes_of_two_tries,
-	  nothing_is_held_that_is_not_kept, damaged_blocks, a_cut_file, memory_is_short, places_on_disk,
-	  a_large_file, a_gap_in_a_large_file, damage_behind_a_gap, a_large_opening)
+	  bytes_of_a_longer_answer, nothing_is_held_that_is_not_kept, damaged_blocks, a_cut_file,
+	  memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file, damage_behind_a_gap,
+	  a_large_opening)
 
 #else
 
