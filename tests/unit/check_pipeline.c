@@ -2,6 +2,7 @@
 #include "filter_data.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
+#include "store/statistics.h"
 
 START_TEST(optional_compression_is_skipped_where_it_gains_nothing)
 {
@@ -410,7 +411,32 @@ START_TEST(a_shuffle_that_is_left)
 }
 END_TEST
 
+/* What is left is not done: if there is no other filter, nothing is counted as decoded. */
+START_TEST(a_shuffle_alone_that_is_left)
+{
+	static uint8_t bytes[FILE_SIZE];
+	static uint32_t four[] = {4};
+	const struct h5_pipeline pipeline = {1, {{.id = SHUFFLE, .count = 1, .values = four}}};
+	struct h5_file_set *set = open_bytes(bytes);
+	struct h5_file *file = h5_file_set_root(set);
+	const struct h5_statistics *statistics = h5_file_shared(file)->statistics;
+
+	for (int stays = 1; stays >= 0; stays--) {
+		struct h5_pipeline_data data = {.may_stay_shuffled = stays};
+
+		ck_assert_int_eq(h5_pipeline_read_chunk(file, &pipeline, 0, 500, 100, 100, 100, &data), 0);
+		ck_assert_uint_eq(data.element_size, stays ? 4 : 1);
+		ck_assert_uint_eq(data.size, 100);
+		for (size_t i = 0; i < 100; i++)
+			ck_assert_uint_eq(data.bytes[i], bytes[500 + (stays ? i : i / 4 + i % 4 * 25)]);
+		ck_assert_uint_eq(statistics->decoded.chunks, !stays);
+		free(data.bytes);
+	}
+	h5_file_set_close(set);
+}
+END_TEST
+
 UNIT_MAIN("pipeline", optional_compression_is_skipped_where_it_gains_nothing, filters_follow_each_other,
 	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named,
 	  memory_that_a_chunk_needs, largest_chunks, stored_sizes, stored_sizes_of_chunks,
-	  chunks_that_cannot_be_read, a_shuffle_that_is_left)
+	  chunks_that_cannot_be_read, a_shuffle_that_is_left, a_shuffle_alone_that_is_left)
