@@ -2,6 +2,7 @@
  * work. */
 #include "base/buf.h"
 #include "base/interrupt.h"
+#include "base/writer.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
@@ -10,7 +11,9 @@
 #include "view/views.h"
 #include "view/zarr_array.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct scratch scratch;
 static unsigned long questions;
@@ -129,6 +132,67 @@ START_TEST(lines)
 }
 END_TEST
 
+/* Of elements that are not stored, no text is made to measure it; what is read is the text of each element.
+ */
+START_TEST(gaps)
+{
+	enum {
+		N = 200000,
+		CHUNK = 10000,
+		GAP = 70000,
+		BEHIND = 150000,
+		FILL = 54321,
+		LINE = 12,
+		SLAB = (1 << 18) / 4
+	};
+	const uint32_t fill = FILL;
+	struct h5_new_dataset how = {.type = h5_datatype_make_integer(4, false, H5_ORDER_LE),
+				     .space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {N}, .max = {N}},
+				     .layout = H5_LAYOUT_CHUNKED,
+				     .chunk = {CHUNK},
+				     .fill = (const uint8_t *)&fill};
+	static uint8_t elements[N * 4];
+	static char expected[N * LINE], got[N * LINE];
+	struct h5_dataset_writer *writer;
+	struct h5_view v;
+	uint64_t address;
+	size_t n = (size_t)sprintf(expected, "value\n"), late = 0;
+
+	for (uint32_t i = 0; i < N; i++) {
+		bool stored = i < GAP || i >= BEHIND;
+
+		if (i == BEHIND - 5)
+			late = n;
+		h5_uint_to(elements + (size_t)i * 4, i * 7, 4);
+		n += (size_t)sprintf(expected + n, "%u\n", stored ? i * 7 : FILL);
+	}
+	SUCCEEDS(h5_dataset_create(scratch.file, &how, &address));
+	h5_datatype_free((struct h5_datatype *)(uintptr_t)how.type);
+	SUCCEEDS(h5_dataset_writer_get(scratch.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, elements, (size_t)GAP * 4));
+	SUCCEEDS(h5_dataset_writer_write(writer, (uint64_t)BEHIND * 4, elements + (size_t)BEHIND * 4,
+					 (size_t)(N - BEHIND) * 4));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	begin(&v, &h5_view_csv, address);
+	assert_asked((2 * SLAB + N - BEHIND) / 16, (2 * SLAB + N - BEHIND) / 16 + 100);
+	ck_assert_uint_eq(v.size, n);
+	SUCCEEDS(h5_view_read(&v, 0, got, n));
+	ck_assert_mem_eq(got, expected, n);
+	for (size_t at = 5; at + 50 < n; at += 9973) {
+		SUCCEEDS(h5_view_read(&v, at, got, 50));
+		ck_assert_mem_eq(got, expected + at, 50);
+	}
+	/* Nor is it made of those before, in the gap. */
+	questions = 0;
+	SUCCEEDS(h5_view_read(&v, late, got, 10));
+	ck_assert_mem_eq(got, expected + late, 10);
+	assert_asked(0, 10);
+	h5_view_release(&v);
+}
+END_TEST
+
 /* Each 4096 strings that are padded anew. */
 START_TEST(padded_strings)
 {
@@ -185,4 +249,4 @@ START_TEST(strings)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, padded_strings, strings)
+UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, gaps, padded_strings, strings)
