@@ -4,8 +4,10 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifdef HAVE_LIBCURL
@@ -314,6 +316,36 @@ START_TEST(nothing_is_held_that_is_not_kept)
 		else
 			end();
 	}
+}
+END_TEST
+
+/* What is written counts, with what the map of a file may take. Once that fails, nothing more is stored, and
+ * the log hears of it. */
+START_TEST(room_on_the_disk)
+{
+	const struct h5_remote_request request = {
+		.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = N, .n = CELL - 100};
+	struct rlimit before, limit;
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	scene.f->disk.room = 10 * CELL;
+	ck_assert_uint_eq(read_file(CELL, CELL, &middle), 0);
+	ck_assert_uint_eq(scene.f->disk.room, 9 * CELL - 4096);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 100;
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ask(request, &last_block, 1);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	ck_assert_int_eq(scene.reply.code, 0);
+	ck_assert_str_eq(scene.reply.text, "nothing more is stored: File too large");
+	check_cells(&request, request.n);
+	ck_assert(scene.f->disk.stopped);
+	ck_assert_uint_eq(read_file(N, CELL - 100, &last_block), 0);
+	ck_assert_uint_eq(read_file(0, N, NULL), N);
+	end_disk();
 }
 END_TEST
 
@@ -666,9 +698,9 @@ START_TEST(a_large_opening)
 END_TEST
 
 UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, bytes_of_two_tries,
-	  bytes_of_a_longer_answer, nothing_is_held_that_is_not_kept, damaged_blocks, a_cut_file,
-	  memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file, damage_behind_a_gap,
-	  a_large_opening)
+	  bytes_of_a_longer_answer, nothing_is_held_that_is_not_kept, room_on_the_disk, damaged_blocks,
+	  a_cut_file, memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file,
+	  damage_behind_a_gap, a_large_opening)
 
 #else
 
