@@ -191,6 +191,36 @@ START_TEST(columns_have_lines)
 }
 END_TEST
 
+/* Of an array with more of them than there are lines, the first ones are shown. */
+START_TEST(some_columns_of_an_array)
+{
+	enum { COLUMNS = 10, ROWS = 20 };
+	uint8_t data[ROWS * COLUMNS * 2];
+	double columns[COLUMNS][ROWS];
+	struct h5_datatype *type = h5_datatype_make_compound(COLUMNS * 2, 1);
+	struct h5_plot plot;
+	struct h5_view v;
+
+	SUCCEEDS(h5_datatype_add_member(
+		type, "a", 0,
+		h5_datatype_make_array(1, (uint64_t[]){COLUMNS},
+				       h5_datatype_make_integer(2, false, H5_ORDER_LE))));
+	for (unsigned i = 0; i < ROWS * COLUMNS; i++) {
+		columns[i % COLUMNS][i / COLUMNS] = i * 300;
+		data[2 * i] = (uint8_t)(i * 300);
+		data[2 * i + 1] = (uint8_t)(i * 300 >> 8);
+	}
+	begin(&v, type, ROWS, data);
+	SUCCEEDS(h5_plot_make(&v, &plot));
+	ck_assert_uint_eq(plot.count, 8);
+	ck_assert_uint_eq(plot.left_out, 2);
+	for (unsigned k = 0; k < 8; k++)
+		check_bins(&plot, k, columns[k], ROWS);
+	h5_plot_release(scratch.file, &plot);
+	h5_view_release(&v);
+}
+END_TEST
+
 /* ---- the picture ---- */
 
 static void check_picture(const double *data, uint64_t n, const char *const *parts)
@@ -347,5 +377,5 @@ START_TEST(datasets_that_have_plots)
 END_TEST
 
 UNIT_MAIN_AROUND("plot", setup, teardown, bins_have_four_points, infinite_numbers_are_gaps,
-		 columns_have_lines, lines_are_drawn_to_scale, ticks_are_at_round_numbers, axes_have_names,
-		 datasets_that_have_plots)
+		 columns_have_lines, some_columns_of_an_array, lines_are_drawn_to_scale,
+		 ticks_are_at_round_numbers, axes_have_names, datasets_that_have_plots)
