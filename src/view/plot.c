@@ -142,7 +142,7 @@ static uint64_t end_of_bin(const struct h5_plot *p, uint64_t elements, uint64_t 
 
 static int add_points(struct h5_plot *p, const struct slab *s, struct h5_plot_line *line, uint64_t elements)
 {
-	uint64_t bin = s->first * p->bins / elements, end = end_of_bin(p, elements, bin);
+	uint64_t bin = 0, end = end_of_bin(p, elements, 0);
 
 	for (size_t i = 0; i < s->count; i++) {
 		int rc = i % 1024 ? 0 : h5_interrupt_check();
