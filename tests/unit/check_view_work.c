@@ -89,6 +89,9 @@ static void finish(struct h5_view *v)
 	SUCCEEDS(h5_view_read(v, 0, data, (size_t)v->size));
 	free(data);
 	h5_view_release(v);
+	h5_view_release(v); /* nothing is left of it */
+	ck_assert(!v->own && !v->ref && !v->mine && !v->outline && !v->dataset_ref && !v->dataset &&
+		  !v->object);
 }
 
 /* Each 1024 points, of up to 8192 that are read at once. */
@@ -225,6 +228,33 @@ START_TEST(padded_strings)
 }
 END_TEST
 
+/* What a view has before the elements is read in parts as they are. */
+START_TEST(parts_of_a_head)
+{
+	enum { N = 300, PARTS = 9 };
+	struct h5_view v;
+	char all[1000], part[1000];
+	size_t n;
+
+	begin(&v, &h5_view_npy, make(h5_datatype_make_integer(1, false, H5_ORDER_LE), N, 7));
+	n = (size_t)v.size;
+	ck_assert_uint_eq(v.head.size, 128);
+	ck_assert_uint_eq(n, 128 + N);
+	SUCCEEDS(h5_view_read(&v, 0, all, n));
+	ck_assert_mem_eq(all, v.head.data, 128);
+	for (size_t at = 128; at < n; at++)
+		ck_assert_int_eq(all[at], 7);
+	for (size_t at = 0; at < n; at += 3)
+		for (size_t size = 1; size <= n - at; size += 1 + size / PARTS) {
+			memset(part, 0, sizeof part);
+			SUCCEEDS(h5_view_read(&v, at, part, size));
+			ck_assert_mem_eq(part, all + at, size);
+			ck_assert_int_eq(part[size], 0);
+		}
+	finish(&v);
+}
+END_TEST
+
 /* Each 1024 strings of any length. */
 START_TEST(strings)
 {
@@ -249,4 +279,5 @@ START_TEST(strings)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, gaps, padded_strings, strings)
+UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, gaps, padded_strings, parts_of_a_head,
+		 strings)
