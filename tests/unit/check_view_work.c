@@ -8,6 +8,7 @@
 #include "dataset/writer.h"
 #include "format/datatype_make.h"
 #include "scratch.h"
+#include "view/pages.h"
 #include "view/views.h"
 #include "view/zarr_array.h"
 
@@ -279,5 +280,39 @@ START_TEST(strings)
 }
 END_TEST
 
+/* A dataset whose header is known already is decoded for the view alone. */
+START_TEST(known_objects)
+{
+	uint64_t address = make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 10, 7);
+	struct h5_view v = {.ops = &h5_view_csv,
+			    .file = scratch.file,
+			    .address = address,
+			    .context = {.file = scratch.file},
+			    .state = 1};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(scratch.file, address, &ref, &object));
+	SUCCEEDS(h5_view_begin(&v, object));
+	ck_assert(v.outline && v.dataset == v.outline && !v.dataset_ref);
+	h5_view_release(&v);
+	h5_view_release(&v);
+	ck_assert(!v.outline && !v.dataset);
+	h5_file_put(scratch.file, ref);
+}
+END_TEST
+
+/* What is kept of a page is not taken for another one's, nor for that of another state of the file. */
+START_TEST(states_of_pages)
+{
+	const struct h5_page first = {.first = 0}, second = {.first = 10}, third = {.first = 20};
+
+	ck_assert_uint_eq(h5_page_state(&first, 7), 7);
+	ck_assert_uint_ne(h5_page_state(&second, 7), 7);
+	ck_assert_uint_ne(h5_page_state(&second, 7), h5_page_state(&third, 7));
+	ck_assert_uint_ne(h5_page_state(&second, 7), h5_page_state(&second, 8));
+}
+END_TEST
+
 UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, gaps, padded_strings, parts_of_a_head,
-		 strings)
+		 strings, known_objects, states_of_pages)
