@@ -179,6 +179,7 @@ START_TEST(how_often)
 	enum { AFTER = SECOND / 5 };
 	struct h5_progress progress = {.wanted = true};
 	struct terminal t;
+	int null;
 
 	open_terminal(&t, COLUMNS);
 	set_time(0);
@@ -197,7 +198,22 @@ START_TEST(how_often)
 	ck_assert_str_eq(read_line(&t), "\r\033[K");
 	h5_progress_erase(&progress);
 	ck_assert_str_eq(read_line(&t), "");
+	/* What begins then has drawn nothing so far. */
+	set_time(4ull * AFTER);
+	h5_progress_show(&progress, 3, "/x", 2);
+	h5_progress_begin(&progress, 0);
+	read_line(&t);
+	h5_progress_erase(&progress);
+	ck_assert_str_eq(read_line(&t), "");
+	h5_progress_show(&progress, 0, "/x", 2);
+	ck_assert_str_ne(read_line(&t), "");
 	/* Nothing is drawn that nobody wants, or that is nowhere to be seen. */
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	dup2(null, STDERR_FILENO);
+	h5_progress_begin(&progress, 0);
+	ck_assert(!progress.wanted);
+	dup2(t.end, STDERR_FILENO);
+	close(null);
 	progress.wanted = false;
 	h5_progress_begin(&progress, 0);
 	set_time(10ull * SECOND);
