@@ -106,7 +106,8 @@ static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
 		size_t room, part;
 		uint8_t *place;
 
-		/* If there is more than was asked for, or promised, nothing of it is kept. */
+		/* If there is more than was asked for, or promised, what is not on the disk yet is not kept.
+		 */
 		if (t->got == t->until || t->request.offset + t->got > t->response.last) {
 			t->kept_size = 0;
 			return false;

@@ -256,6 +256,40 @@ START_TEST(bytes_of_two_tries)
 }
 END_TEST
 
+/* A try that may not be kept breaks off within a block, and the next one may be kept: the block of which it
+ * has no begin is not stored, nor is what follows. */
+START_TEST(bytes_behind_a_try_without_a_tag)
+{
+	const struct h5_remote_request request = {
+		.what = H5_REMOTE_READ, .id = 9, .file = 2, .offset = CELL, .n = SIZE - CELL};
+	static const struct step tries[] = {{.url = MINE,
+					     .range = "16384-49051",
+					     .head = HEAD("206") RANGE("16384-49051/49052") END,
+					     .from = CELL,
+					     .n = 100,
+					     .result = CURLE_PARTIAL_FILE},
+					    {.url = MINE,
+					     .range = "16484-49051",
+					     .head = HEAD("206") RANGE("16484-49051/49052") TAG("a") END,
+					     .from = CELL + 100,
+					     .n = SIZE - CELL - 100}},
+				 whole = {.url = MINE,
+					  .range = "16384-49051",
+					  .head = HEAD("206") RANGE("16384-49051/49052") TAG("a") END,
+					  .from = CELL,
+					  .n = SIZE - CELL};
+
+	begin_disk();
+	open_file(CELL, &fetched, 1, &one_cell);
+	check_reply(ask(request, tries, 2),
+		    &(struct expected){.got = SIZE - CELL, .size = SIZE, .repeated = 1}, "read");
+	check_cells(&request, SIZE - CELL);
+	ck_assert_uint_eq(read_file(CELL, SIZE - CELL, &whole), 0);
+	ck_assert_uint_eq(read_file(CELL, SIZE - CELL, NULL), SIZE - CELL);
+	end_disk();
+}
+END_TEST
+
 /* Nor are bytes kept if more of them came than were asked for. */
 START_TEST(bytes_of_a_longer_answer)
 {
@@ -698,9 +732,9 @@ START_TEST(a_large_opening)
 END_TEST
 
 UNIT_MAIN("transfers_disk", bytes_on_disk, offers, what_is_not_kept, bytes_of_two_tries,
-	  bytes_of_a_longer_answer, nothing_is_held_that_is_not_kept, room_on_the_disk, damaged_blocks,
-	  a_cut_file, memory_is_short, places_on_disk, a_large_file, a_gap_in_a_large_file,
-	  damage_behind_a_gap, a_large_opening)
+	  bytes_behind_a_try_without_a_tag, bytes_behind_a_try_without_a_tag, bytes_of_a_longer_answer,
+	  nothing_is_held_that_is_not_kept, room_on_the_disk, damaged_blocks, a_cut_file, memory_is_short,
+	  places_on_disk, a_large_file, a_gap_in_a_large_file, damage_behind_a_gap, a_large_opening)
 
 #else
 
