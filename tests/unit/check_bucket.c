@@ -486,7 +486,7 @@ START_TEST(entries_of_a_tree)
 	ck_assert_uint_eq(fs.f_namemax, NAME_MAX);
 	ck_assert_uint_eq(fs.f_blocks, 0);
 	ck_assert_int_eq(h5_tree_folder(tree), -1);
-	ck_assert(!h5_tree_keep(tree, &(struct h5_tree_node){.kind = H5_TREE_INSIDE}));
+	ck_assert_double_eq(h5_tree_keep(tree, &(struct h5_tree_node){.kind = H5_TREE_INSIDE}), 0);
 	close_tree(tree);
 }
 END_TEST
