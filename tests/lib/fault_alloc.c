@@ -39,6 +39,15 @@ bool fault_alloc_count(bool count)
 	return atomic_exchange(&counting, count);
 }
 
+bool fault_alloc_is_everywhere(void)
+{
+#ifdef SANITIZED
+	return false;
+#else
+	return true;
+#endif
+}
+
 static bool fails(void)
 {
 	unsigned long n;

@@ -13,4 +13,7 @@ bool fault_alloc_disarm(void);
  */
 bool fault_alloc_count(bool count);
 
+/* True: allocations of libraries fail, too. */
+bool fault_alloc_is_everywhere(void);
+
 #endif

@@ -558,7 +558,9 @@ END_TEST
 /* SWMR readers keep what they know of shared messages, so these do not become the header's own. */
 START_TEST(messages_that_readers_share)
 {
-	const struct h5_message own = {.flags = 0}, tracked = {.flags = H5_MSG_FLAG_TRACKED};
+	static uint8_t data[8];
+	const struct h5_message own = {.data = data, .size = sizeof data},
+				tracked = {.flags = H5_MSG_FLAG_TRACKED, .data = data, .size = sizeof data};
 	struct model_run r;
 
 	model_begin(&r, "latest", 1);

@@ -334,7 +334,7 @@ START_TEST(allocations_that_fail)
 			}
 		}
 	}
-	ck_assert_uint_gt(heard, 0);
+	ck_assert(heard || !fault_alloc_is_everywhere());
 }
 END_TEST
 
