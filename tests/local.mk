@@ -376,8 +376,8 @@ tests_unit_check_remote_plan_SOURCES = tests/unit/check_remote_plan.c tests/lib/
 tests_unit_check_view_arrays_SOURCES = tests/unit/check_view_arrays.c $(scratch)
 tests_unit_check_view_input_SOURCES = tests/unit/check_view_input.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_view_input_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_dataset_writer_resize,--wrap=h5_file_block
-tests_unit_check_view_parts_SOURCES = tests/unit/check_view_parts.c $(scratch)
-tests_unit_check_view_work_SOURCES = tests/unit/check_view_work.c $(scratch)
+tests_unit_check_view_parts_SOURCES = tests/unit/check_view_parts.c tests/lib/empty_scene.h $(scratch)
+tests_unit_check_view_work_SOURCES = tests/unit/check_view_work.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_view_work_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_interrupt_check
 tests_unit_check_views_SOURCES = tests/unit/check_views.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 tests_unit_check_views_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_charge_set,--wrap=h5_file_block,--wrap=h5_interrupt_check
@@ -455,8 +455,8 @@ tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_
 tests_unit_check_dense_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_tables_SOURCES = tests/unit/check_tables.c $(scratch)
-tests_unit_check_plot_SOURCES = tests/unit/check_plot.c $(scratch)
+tests_unit_check_tables_SOURCES = tests/unit/check_tables.c tests/lib/empty_scene.h $(scratch)
+tests_unit_check_plot_SOURCES = tests/unit/check_plot.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)

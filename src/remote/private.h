@@ -124,7 +124,7 @@ void h5_source_forget(struct h5_fetcher *fetcher, struct h5_source *source);
 void h5_transfer_start(struct h5_transfer *t);
 /* Its HTTP request has ended. */
 void h5_transfer_end(struct h5_transfer *t, CURLcode result);
-/* Ends the transfer: tells the daemon. What it owned is freed. */
+/* Ends the transfer: frees what it owns, and sends the daemon the result. */
 void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text);
 
 /* ---- remote/answer.c: what an answer means ---- */

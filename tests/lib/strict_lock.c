@@ -19,7 +19,8 @@ enum { MUTEXES = 8 }; /* that a thread holds at a time */
 
 static _Thread_local const pthread_mutex_t *mutexes[MUTEXES];
 
-/* Where `lock` is among those that the thread holds; NULL: where one more has its place. */
+/* Finds the lock among those that this thread holds. For NULL, finds a place that is free. NULL: there is
+ * none. */
 static const pthread_mutex_t **place_of(const pthread_mutex_t *lock)
 {
 	for (unsigned i = 0; i < MUTEXES; i++)

@@ -542,8 +542,8 @@ static unsigned stage_of(const struct h5_btree2 *tree)
 	return latest;
 }
 
-/* Indexes of names show a name after what it leads to is there, and lose it after another one is; those that
- * count uses change after all of these. */
+/* An index gets a name once the object is stored, and loses one once the new names are stored. Indexes that
+ * count uses change last. */
 START_TEST(stages_of_indexes_of_names)
 {
 	static const struct {

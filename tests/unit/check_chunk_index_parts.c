@@ -98,9 +98,8 @@ END_TEST
 
 /* ---- elements ---- */
 
-/* A kill has left chunks behind those that the header counts. When a chunk comes behind them, they are no
- * chunks.
- */
+/* A kill has left elements behind the last one that the header counts. They are no chunks, even after a chunk
+ * was added behind them. */
 START_TEST(what_a_kill_has_left)
 {
 	enum { HEADER = 72, COUNTED = 10, LEFT = 30 };

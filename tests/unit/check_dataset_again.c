@@ -162,7 +162,8 @@ static void rechunk_rows(struct model_run *r, unsigned round)
 	model_compare(r, m);
 }
 
-/* What one change gives up is free after the commit, whatever else is changed before that. */
+/* A change gives up space. After the commit that space is free, even if other changes came before the commit.
+ */
 START_TEST(what_was_given_up_is_used_again)
 {
 	struct model_run r;

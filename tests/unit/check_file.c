@@ -833,7 +833,7 @@ START_TEST(ends)
 	ck_assert(h5_file_end(file) == SIZE && h5_file_size(file) == SIZE);
 	h5_file_cut(file, 3000);
 	ck_assert(h5_file_end(file) == 3000 && h5_file_size(file) == 3000);
-	/* What is still stored behind the end is not read. */
+	/* The file ends at 3000, though more bytes are stored. */
 	ck_assert_int_eq(h5_file_read_some(file, 2995, got, 9, &n), 0);
 	ck_assert_uint_eq(n, 5);
 	h5_file_close(file);

@@ -329,7 +329,8 @@ START_TEST(marks)
 }
 END_TEST
 
-/* A message that is updated is written at the stage of its type: those that show names with the names. */
+/* The stage of an updated message depends on its type. Messages that show names are written with the names.
+ */
 START_TEST(stages_of_updates)
 {
 	static const struct {

@@ -208,7 +208,7 @@ START_TEST(who_comes_first)
 		{"[default]\naws_session_token=T\n" KEYS, {NULL}, 0, H5_FROM_FILES},
 		{"[default]\n" KEYS, {"AWS_PROFILE=none"}, -EINVAL, 0},
 		{"[b]\n" KEYS, {"AWS_PROFILE=b"}, 0, H5_FROM_KEYS},
-		/* What stands before all sections, or in another one, is of no profile. */
+		/* Keys in front of all sections, or in another section, belong to no profile. */
 		{KEYS "[default]\nregion=r\n", {RELATIVE "/v2/x"}, 0, H5_FROM_CONTAINER},
 		{"[b]\n" KEYS "[default]\nregion=r\n", {RELATIVE "/v2/x"}, 0, H5_FROM_CONTAINER},
 		{"",

@@ -617,8 +617,8 @@ static unsigned journals_before(const char *name, unsigned most)
 	return before;
 }
 
-/* A file is opened after a look at 1000 journals at most: its own, and those that readdir() lists before its
- * name. */
+/* To open a file, h5fs reads at most 1000 journals: the file's own, and those that readdir() lists before it.
+ */
 START_TEST(more_journals_than_are_opened)
 {
 	char name[64] = "a.h5", other[64];

@@ -735,7 +735,7 @@ static void check_path(uint64_t address, const char *expected)
 	h5_buf_release(&path);
 }
 
-/* A commit of names fails. What is shown afterwards is as it was before, and nothing is noted any more. */
+/* A commit of names fails. Then the mount shows the old names, and forgets the changes. */
 START_TEST(names_that_are_lost)
 {
 	const uint64_t data = request_address("data");

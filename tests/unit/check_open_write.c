@@ -572,7 +572,7 @@ static unsigned open_descriptors(void)
 	return count;
 }
 
-/* What was opened is closed: the file, its folder, and the journal. */
+/* The end of a mount closes the file, its folder and the journal. */
 START_TEST(nothing_stays_open)
 {
 	begin("header_edit_v2.h5");

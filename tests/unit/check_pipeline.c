@@ -411,7 +411,8 @@ START_TEST(a_shuffle_that_is_left)
 }
 END_TEST
 
-/* What is left is not done: if there is no other filter, nothing is counted as decoded. */
+/* The caller undoes the shuffle itself. Without another filter the pipeline decodes nothing, and counts
+ * nothing. */
 START_TEST(a_shuffle_alone_that_is_left)
 {
 	static uint8_t bytes[FILE_SIZE];

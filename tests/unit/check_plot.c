@@ -1,10 +1,8 @@
 /* What a plot keeps of the numbers of a dataset, and how the picture shows it. */
-#include "change/transaction.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "empty_scene.h"
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
-#include "scratch.h"
 #include "view/plot.h"
 #include "view/views.h"
 
@@ -12,21 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct scratch scratch;
-
-static void setup(void)
-{
-	scratch_init(&scratch, "header_create-latest.h5");
-	scratch_open(&scratch);
-}
-
-static void teardown(void)
-{
-	SUCCEEDS(h5_tx_commit(scratch.file));
-	h5_dataset_writers_close(scratch.file);
-	scratch_release(&scratch);
-}
 
 /* A dataset of n elements, begun as its plot. The type is released. */
 static void begin(struct h5_view *v, struct h5_datatype *type, uint64_t n, const void *data)

@@ -524,7 +524,7 @@ START_TEST(what_others_decode_comes_last)
 }
 END_TEST
 
-/* One who wants a chunk as a whole waits for it, too. */
+/* A request for a whole chunk waits for the thread that decodes it. */
 START_TEST(a_whole_chunk_is_waited_for)
 {
 	static const uint64_t first[2] = {0, 0};

@@ -382,7 +382,7 @@ START_TEST(waste_is_free_ends_and_pages)
 }
 END_TEST
 
-/* The least end is that of the last byte in use, even of a single one. */
+/* The file can be cut behind its last byte in use, even if only one byte is in use there. */
 START_TEST(the_last_byte)
 {
 	struct h5_space space = {.areas = {{.end = 100000, .committed_end = 100000, .limit = INT64_MAX}}};

@@ -1,9 +1,7 @@
 /* Tables of CSV that are larger than what is read, or written, at once. */
-#include "change/transaction.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "empty_scene.h"
 #include "format/datatype_make.h"
-#include "scratch.h"
 #include "view/csv_read.h"
 #include "view/intake.h"
 
@@ -13,21 +11,6 @@
 #include <string.h>
 
 enum { PIECE = 1 << 20 };
-
-static struct scratch scratch;
-
-static void setup(void)
-{
-	scratch_init(&scratch, "header_create-latest.h5");
-	scratch_open(&scratch);
-}
-
-static void teardown(void)
-{
-	SUCCEEDS(h5_tx_commit(scratch.file));
-	h5_dataset_writers_close(scratch.file);
-	scratch_release(&scratch);
-}
 
 /* Makes the text a dataset, in the place of the target (H5_UNDEF: of none), and checks its elements. */
 static void check_table(uint64_t target, const char *text, size_t n, const void *expected, size_t size)

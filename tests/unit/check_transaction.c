@@ -764,7 +764,7 @@ static void note_after(void *arg, bool made)
 	around->made = made;
 }
 
-/* Whoever asked for it is told of each commit, before it and after it, and whether it was made. */
+/* A function can be called before and after each commit. It learns whether the commit was made. */
 START_TEST(commits_are_told)
 {
 	struct fault_io fault = {.error = -EIO};

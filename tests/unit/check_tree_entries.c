@@ -514,7 +514,7 @@ START_TEST(names_of_all_kinds)
 }
 END_TEST
 
-/* One that cannot be looked at for now does not become an HDF5 file, which would show its text no more. */
+/* If open() fails, a plain file stays one: as an HDF5 file it would not show its text any more. */
 START_TEST(files_without_a_descriptor)
 {
 	struct h5_tree_node *root = h5_tree_root(folder.tree);

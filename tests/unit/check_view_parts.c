@@ -1,10 +1,8 @@
 /* What views have in common, asked directly: about what has changed meanwhile, is too large, or is not there.
  */
-#include "change/transaction.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "empty_scene.h"
 #include "format/datatype_make.h"
-#include "scratch.h"
 #include "view/document.h"
 #include "view/pages.h"
 #include "view/plot.h"
@@ -14,21 +12,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-
-static struct scratch scratch;
-
-static void setup(void)
-{
-	scratch_init(&scratch, "header_create-latest.h5");
-	scratch_open(&scratch);
-}
-
-static void teardown(void)
-{
-	SUCCEEDS(h5_tx_commit(scratch.file));
-	h5_dataset_writers_close(scratch.file);
-	scratch_release(&scratch);
-}
 
 static void empty_caches(void)
 {

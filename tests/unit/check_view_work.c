@@ -3,11 +3,9 @@
 #include "base/buf.h"
 #include "base/interrupt.h"
 #include "base/writer.h"
-#include "change/transaction.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "empty_scene.h"
 #include "format/datatype_make.h"
-#include "scratch.h"
 #include "view/pages.h"
 #include "view/views.h"
 #include "view/zarr_array.h"
@@ -16,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct scratch scratch;
 static unsigned long questions;
 
 int __wrap_h5_interrupt_check(void);
@@ -24,19 +21,6 @@ int __wrap_h5_interrupt_check(void)
 {
 	questions++;
 	return 0;
-}
-
-static void setup(void)
-{
-	scratch_init(&scratch, "header_create-latest.h5");
-	scratch_open(&scratch);
-}
-
-static void teardown(void)
-{
-	SUCCEEDS(h5_tx_commit(scratch.file));
-	h5_dataset_writers_close(scratch.file);
-	scratch_release(&scratch);
 }
 
 /* A dataset of n elements, whose bytes are all the same. The type is released. */
@@ -197,15 +181,29 @@ START_TEST(gaps)
 }
 END_TEST
 
+/* Makes the only chunk of a dataset in an array of Zarr. */
+static void make_zarr_chunk(uint64_t address, struct h5_buf *out)
+{
+	const struct h5_dataset *dataset;
+	struct h5_zarr_chunk chunk;
+	struct h5_zarr_array array;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
+	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
+	ck_assert_uint_eq(array.chunks, 1);
+	SUCCEEDS(h5_zarr_chunk_find(&array, NULL, 0, &chunk));
+	h5_buf_init(out, SIZE_MAX);
+	questions = 0;
+	SUCCEEDS(h5_zarr_chunk_make(&array, &chunk, out));
+	h5_file_put(scratch.file, ref);
+}
+
 /* Each 4096 strings that are padded anew. */
 START_TEST(padded_strings)
 {
 	struct h5_datatype *type = h5_datatype_make_string(4, H5_PAD_SPACEPAD, H5_CHARSET_ASCII);
 	uint64_t address = make(type, 40960, ' ');
-	const struct h5_dataset *dataset;
-	struct h5_zarr_chunk chunk;
-	struct h5_zarr_array array;
-	struct h5_lru_entry *ref;
 	struct h5_buf out;
 	struct h5_view v;
 
@@ -213,19 +211,12 @@ START_TEST(padded_strings)
 	questions = 0;
 	finish(&v);
 	assert_asked(10, 30);
-	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
-	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
-	ck_assert_uint_eq(array.chunks, 1);
-	SUCCEEDS(h5_zarr_chunk_find(&array, NULL, 0, &chunk));
-	h5_buf_init(&out, SIZE_MAX);
-	questions = 0;
-	SUCCEEDS(h5_zarr_chunk_make(&array, &chunk, &out));
+	make_zarr_chunk(address, &out);
 	assert_asked(10, 30);
 	ck_assert_uint_eq(out.size, 40960 * 4);
 	for (size_t i = 0; i < out.size; i++)
 		ck_assert_int_eq(out.data[i], 0);
 	h5_buf_release(&out);
-	h5_file_put(scratch.file, ref);
 }
 END_TEST
 
@@ -260,23 +251,12 @@ END_TEST
 START_TEST(strings)
 {
 	uint64_t address = make(h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8), 10240, 0);
-	const struct h5_dataset *dataset;
-	struct h5_zarr_chunk chunk;
-	struct h5_zarr_array array;
-	struct h5_lru_entry *ref;
 	struct h5_buf out;
 
-	SUCCEEDS(h5_dataset_get(scratch.file, address, &ref, &dataset));
-	SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
-	ck_assert_uint_eq(array.chunks, 1);
-	SUCCEEDS(h5_zarr_chunk_find(&array, NULL, 0, &chunk));
-	h5_buf_init(&out, SIZE_MAX);
-	questions = 0;
-	SUCCEEDS(h5_zarr_chunk_make(&array, &chunk, &out));
+	make_zarr_chunk(address, &out);
 	assert_asked(10, 30);
 	ck_assert_uint_eq(out.size, 4 + 10240 * 4);
 	h5_buf_release(&out);
-	h5_file_put(scratch.file, ref);
 }
 END_TEST
 
