@@ -1,3 +1,4 @@
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lru.h"
@@ -328,6 +329,38 @@ START_TEST(lru_keeps_the_last_idle_one_beside_those_in_use)
 	ck_assert_uint_eq(stats.entries, 1);
 	ck_assert_uint_eq(stats.evictions, 1);
 	h5_lru_close(lru);
+}
+END_TEST
+
+/* Unless it is large: more than 32 MiB, and more than the budget. Its cost has some bytes for the entry. */
+START_TEST(lru_does_not_keep_what_is_large)
+{
+	enum { LARGE = 32 << 20 };
+	static const size_t budgets[] = {1, 40 << 20};
+	const struct h5_lru_key small = {&kind, 0, 1, 0}, large = {&kind, 0, 2, 0};
+
+	for (size_t i = 0; i < 2; i++) {
+		const size_t most = h5_max(budgets[i], LARGE);
+		struct h5_lru_stats stats;
+		struct h5_lru *lru;
+		size_t entry;
+
+		ck_assert_int_eq(h5_lru_open(budgets[i], &lru), 0);
+		h5_lru_press(lru, budgets[i]); /* requests have taken all of it */
+		h5_lru_add(lru, &small, malloc(1), 1000);
+		h5_lru_stats(lru, &stats);
+		ck_assert_uint_eq(stats.entries, 1);
+		entry = stats.bytes - 1000;
+		h5_lru_add(lru, &large, malloc(1), most - entry);
+		ck_assert(!h5_lru_has(lru, &small));
+		ck_assert(h5_lru_has(lru, &large));
+		h5_lru_forget(lru, 0, large.address, NULL);
+		h5_lru_add(lru, &large, malloc(1), most - entry + 1);
+		ck_assert(!h5_lru_has(lru, &large));
+		h5_lru_stats(lru, &stats);
+		ck_assert_uint_eq(stats.bytes, 0);
+		h5_lru_close(lru);
+	}
 }
 END_TEST
 
@@ -682,7 +715,7 @@ UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
 	  lru_keeps_the_last_one_that_nobody_has_yet, lru_keeps_the_last_idle_one_beside_those_in_use,
-	  lru_takes_what_it_is_given, lru_forgets_all_but_a_kind, lru_reserves_within_its_budget,
-	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  lru_does_not_keep_what_is_large, lru_takes_what_it_is_given, lru_forgets_all_but_a_kind,
+	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
 	  lru_waits_for_room_only_while_it_is_wanted, lru_tells_the_end_of_a_load,
 	  lru_tells_when_there_is_room, lru_charges_what_is_over_its_budget)
