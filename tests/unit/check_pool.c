@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/pool.h"
+#include "base/room.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -167,6 +168,41 @@ START_TEST(parts_are_interrupted_with_their_caller)
 }
 END_TEST
 
+struct charging {
+	pthread_barrier_t together;
+	struct h5_account *accounts[2];
+};
+
+static int note_account(void *arg, size_t i)
+{
+	struct charging *c = arg;
+
+	pthread_barrier_wait(&c->together);
+	c->accounts[i] = h5_account_get();
+	return 0;
+}
+
+/* A worker charges what it allocates to the request that it works for; of the one before nothing is left. */
+START_TEST(parts_charge_their_callers_account)
+{
+	struct h5_account account = {0}, *const callers[] = {&account, NULL};
+	struct h5_pool *pool;
+
+	ck_assert_int_eq(h5_pool_open(1, &pool), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct charging c;
+
+		pthread_barrier_init(&c.together, NULL, 2);
+		h5_account_set(callers[i]);
+		ck_assert_int_eq(h5_pool_run(pool, note_account, &c, 2), 0);
+		ck_assert_ptr_eq(c.accounts[0], callers[i]);
+		ck_assert_ptr_eq(c.accounts[1], callers[i]);
+		pthread_barrier_destroy(&c.together);
+	}
+	h5_pool_close(pool);
+}
+END_TEST
+
 struct background {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -328,5 +364,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("pool", {idle_workers_are_woken, 1}, {every_part_runs_once, 4}, {parts_run_side_by_side, 1},
 		{the_first_failure_is_told, 4}, {a_failure_without_a_text, 4}, {parts_may_have_parts, 1},
-		{parts_are_interrupted_with_their_caller, 1}, {background_work_keeps_nobody_waiting, 1},
-		{closing_leaves_the_background_out, 1}, {background_work_without_workers_is_left_out, 1})
+		{parts_are_interrupted_with_their_caller, 1}, {parts_charge_their_callers_account, 1},
+		{background_work_keeps_nobody_waiting, 1}, {closing_leaves_the_background_out, 1},
+		{background_work_without_workers_is_left_out, 1})
