@@ -108,10 +108,11 @@ START_TEST(coordinates_that_overflow)
 	static const struct {
 		const char *file, *name;
 		uint64_t at[H5_RANK_MAX], rows;
-	} cases[] = {{"btree1_write-2.h5", "2", {0, UINT64_MAX}, 0},
-		     {"btree1_write-2.h5", "2", {UINT64_C(1) << 62, 0}, 4},
-		     {"chunk_index_write-second.h5", "a", {5, 0}, 0},
-		     {"chunk_index_write-second.h5", "a", {0, UINT64_MAX / 2}, 0}};
+		bool is_inside; /* of the maximum dimensions: a search goes on behind it */
+	} cases[] = {{"btree1_write-2.h5", "2", {0, UINT64_MAX}, 0, false},
+		     {"btree1_write-2.h5", "2", {UINT64_C(1) << 62, 0}, 4, false},
+		     {"chunk_index_write-second.h5", "a", {5, 0}, 0, false},
+		     {"chunk_index_write-second.h5", "a", {0, UINT64_MAX / 2}, 0, true}};
 	const struct h5_chunk new = {.address = 2800, .size = 1};
 	const uint64_t first[H5_RANK_MAX] = {0};
 	uint64_t next[H5_RANK_MAX];
@@ -131,6 +132,10 @@ START_TEST(coordinates_that_overflow)
 	ck_assert_uint_eq(chunk.address, H5_UNDEF);
 	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, cases[_i].at, &stored, next));
 	ck_assert(!stored);
+	if (cases[_i].is_inside) {
+		ck_assert_uint_eq(next[0], cases[_i].at[0]);
+		ck_assert_uint_eq(next[1], cases[_i].at[1] + 1);
+	}
 	h5_chunk_cursor_release(t.index, &cursor);
 	ck_assert_uint_eq(target_trim(&t, UINT64_C(1) << 62), 0);
 	ck_assert_uint_eq(target_count(&t), 1);
