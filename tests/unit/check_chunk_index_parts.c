@@ -1,4 +1,5 @@
 /* Parts of chunk indexes: blocks, pages, gaps, and what a kill has left. */
+#include "base/error.h"
 #include "base/lookup3.h"
 #include "index_target.h"
 
@@ -174,6 +175,180 @@ START_TEST(gaps_along_a_row)
 }
 END_TEST
 
+/* Makes the index one of chunks of one byte, without any. */
+static void set_shape(struct target *t, unsigned rank, const uint64_t *most)
+{
+	t->layout.chunked.rank = t->space.rank = rank;
+	for (unsigned i = 0; i < rank; i++) {
+		t->layout.chunked.dims[i] = 1;
+		t->space.dims[i] = t->space.max[i] = most[i];
+	}
+	SUCCEEDS(target_open_index(t));
+}
+
+/* Steps to the next of `counts` coordinates in row-major order; false after the last. */
+static bool next_place(const uint64_t *counts, unsigned rank, uint64_t *at)
+{
+	for (unsigned i = rank; i-- > 0; at[i] = 0)
+		if (++at[i] < counts[i])
+			return true;
+	return false;
+}
+
+static int compare_places(const uint64_t *a, const uint64_t *b, unsigned rank)
+{
+	for (unsigned i = 0; i < rank; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+/* A search from any place on finds the next chunk in row-major order, whatever the cursor has seen before. */
+static const struct searched {
+	const char *file, *name;
+	unsigned rank;
+	uint64_t most[3], counts[3]; /* maximum dimensions; where searches begin, and chunks are */
+	uint64_t chunks[3][3];
+	unsigned chunk_count;
+} searches[] = {
+	{"chunk_index_write-second.h5", "a", 2, {5, H5_UNLIMITED}, {5, 30}, {{0}}, 0},
+	{"chunk_index_write-second.h5", "a", 2, {5, H5_UNLIMITED}, {5, 30}, {{1, 0}}, 1},
+	{"chunk_index_write-second.h5", "a", 2, {5, H5_UNLIMITED}, {5, 30}, {{4, 3}, {2, 29}}, 2},
+	{"chunk_index_write-second.h5", "a", 3, {2, H5_UNLIMITED, 3}, {2, 9, 3}, {{1, 0, 1}, {1, 8, 0}}, 2},
+	{"chunk_index_write-second.h5", "a", 3, {2, 3, H5_UNLIMITED}, {2, 3, 9}, {{0, 2, 1}, {1, 0, 7}}, 2},
+	{"chunk_index_write-plain.h5", "a", 2, {H5_UNLIMITED, 5}, {30, 5}, {{0, 4}, {29, 0}}, 2},
+	{"fixed_array_write-block.h5", "a", 2, {6, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
+	{"btree1_write-2.h5", "2", 2, {6, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
+	{"btree2_write-empty.h5", "filtered", 2, {H5_UNLIMITED, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
+};
+
+START_TEST(no_search_passes_a_chunk)
+{
+	const struct searched *s = &searches[_i];
+	struct h5_chunk_cursor cursor = {0};
+	uint64_t at[3] = {0};
+	struct target t;
+
+	target_init(&t, s->file, s->name, NULL);
+	set_shape(&t, s->rank, s->most);
+	for (unsigned i = 0; i < s->chunk_count; i++)
+		SUCCEEDS(h5_chunk_index_set(t.index, s->chunks[i],
+					    &(struct h5_chunk){.address = 800 + i, .size = 1}));
+	do {
+		const uint64_t *nearest = NULL;
+		uint64_t next[3];
+		bool stored;
+
+		for (unsigned i = 0; i < s->chunk_count; i++)
+			if (compare_places(s->chunks[i], at, s->rank) >= 0 &&
+			    (!nearest || compare_places(s->chunks[i], nearest, s->rank) < 0))
+				nearest = s->chunks[i];
+		SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
+		ck_assert_int_eq(stored, nearest && !compare_places(nearest, at, s->rank));
+		if (stored)
+			continue;
+		ck_assert_int_gt(compare_places(next, at, s->rank), 0);
+		ck_assert(!nearest || compare_places(next, nearest, s->rank) <= 0);
+	} while (next_place(s->counts, s->rank, at));
+	h5_chunk_cursor_release(t.index, &cursor);
+	target_release(&t);
+}
+END_TEST
+
+/* Chunks are numbered column by column, and the last one has number 1: no later row has any. */
+START_TEST(no_row_has_a_chunk_any_more)
+{
+	static const uint64_t most[] = {5, H5_UNLIMITED}, last[] = {1, 0};
+	const struct h5_chunk chunk = {.address = 800, .size = 1};
+	struct target t;
+
+	target_init(&t, "chunk_index_write-second.h5", "a", NULL);
+	set_shape(&t, 2, most);
+	SUCCEEDS(h5_chunk_index_set(t.index, last, &chunk));
+	for (uint64_t row = 2; row < most[0]; row++) {
+		struct h5_chunk_cursor cursor = {0};
+		const uint64_t at[] = {row, 0};
+		uint64_t next[2];
+		bool stored;
+
+		SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, at, &stored, next));
+		ck_assert(!stored);
+		ck_assert_uint_eq(next[0], UINT64_MAX);
+		ck_assert_uint_eq(next[1], UINT64_MAX);
+		h5_chunk_cursor_release(t.index, &cursor);
+	}
+	target_release(&t);
+}
+END_TEST
+
+/* All 64 bits of a chunk's coordinates count. */
+START_TEST(chunks_that_are_far_apart)
+{
+	static const uint64_t places[] = {3, (UINT64_C(1) << 56) + 5, UINT64_C(1) << 63};
+	enum { COUNT = sizeof places / sizeof *places };
+	const uint64_t most = H5_UNLIMITED;
+	struct target t;
+
+	target_init(&t, "btree2_write-empty.h5", "filtered", NULL);
+	set_shape(&t, 1, &most);
+	for (unsigned i = 0; i < COUNT; i++)
+		SUCCEEDS(h5_chunk_index_set(t.index, &places[i],
+					    &(struct h5_chunk){.address = 800 + i, .size = 1}));
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct h5_chunk_cursor cursor = {0};
+		struct h5_chunk chunk;
+		uint64_t before = places[i] - 1, behind = places[i] + 1, next;
+		bool stored;
+
+		SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, &before, &stored, &next));
+		ck_assert(!stored);
+		ck_assert_uint_eq(next, places[i]);
+		SUCCEEDS(h5_chunk_index_lookup(t.index, &cursor, &next, &chunk));
+		ck_assert_uint_eq(chunk.address, 800 + i);
+		SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, &behind, &stored, &next));
+		ck_assert(!stored);
+		ck_assert_uint_eq(next, i + 1 < COUNT ? places[i + 1] : UINT64_MAX);
+		h5_chunk_cursor_release(t.index, &cursor);
+	}
+	target_release(&t);
+}
+END_TEST
+
+/* ---- implicit chunks ---- */
+
+/* They have their places from the beginning, and keep them. */
+START_TEST(implicit_chunks_stay_where_they_are)
+{
+	static const struct {
+		uint64_t at, address, size; /* the latter two added to what is so */
+		uint32_t mask;
+		int rc;
+	} cases[] = {{0, 0, 0, 0, 0},	     {2, 0, 0, 0, 0},	     {2, 1, 0, 0, -ENOTSUP},
+		     {2, 0, 1, 0, -ENOTSUP}, {2, 0, 0, 1, -ENOTSUP}, {3, 0, 0, 0, -ENOTSUP}};
+	const uint64_t most = 3, first = 0;
+	struct h5_chunk chunk = {.address = 800, .size = 1};
+	struct target t;
+
+	target_init(&t, "fixed_array_write-implicit.h5", "a", NULL);
+	t.layout.chunked.address = 800;
+	set_shape(&t, 1, &most);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		chunk = (struct h5_chunk){.address = 800 + cases[i].at + cases[i].address,
+					  .size = 1 + cases[i].size,
+					  .filter_mask = cases[i].mask};
+		ck_assert_int_eq(h5_chunk_index_set(t.index, &cases[i].at, &chunk), cases[i].rc);
+		if (cases[i].rc)
+			ck_assert_str_eq(h5_error_last()->text, "implicit index: its chunks cannot move");
+	}
+	ck_assert(!h5_tx_is_pending(t.file));
+	t.layout.chunked.address = H5_UNDEF;
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &first, &chunk), -ENOTSUP);
+	ck_assert_str_eq(h5_error_last()->text, "implicit index: its chunks cannot move");
+	target_release(&t);
+}
+END_TEST
+
 /* ---- damage ---- */
 
 /* Changes a byte of a structure of n bytes whose last four are its checksum. */
@@ -297,6 +472,9 @@ START_TEST(trims_of_pages)
 }
 END_TEST
 
-UNIT_MAIN("chunk_index_parts", pages_that_come_together, visits_of_blocks_that_fail, what_a_kill_has_left,
-	  gaps_along_a_row, arrays_for_other_chunks, an_index_block_that_is_damaged, trims_of_pages,
-	  a_key_inside_a_chunk)
+UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_blocks_that_fail, 1},
+		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
+		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
+		{no_row_has_a_chunk_any_more, 1}, {chunks_that_are_far_apart, 1},
+		{implicit_chunks_stay_where_they_are, 1}, {arrays_for_other_chunks, 1},
+		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_key_inside_a_chunk, 1})
