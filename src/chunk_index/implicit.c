@@ -30,7 +30,7 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	uint64_t number;
 
 	(void)cursor;
-	if (h5_chunk_index_number_of(index, scaled, &number) && number < index->count)
+	if (h5_chunk_index_number_of(index, scaled, &number))
 		*chunk = chunk_at(index, number);
 	return 0;
 }
