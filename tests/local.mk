@@ -55,6 +55,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_libs \
 	tests/unit/check_filter_list \
 	tests/unit/check_formats \
+	tests/unit/check_extents \
 	tests/unit/check_family \
 	tests/unit/check_family_open \
 	tests/unit/check_fetcher \
@@ -236,6 +237,8 @@ tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
 tests_unit_check_base_SOURCES = tests/unit/check_base.c $(fault_alloc)
 tests_unit_check_base_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime
+tests_unit_check_extents_SOURCES = tests/unit/check_extents.c $(fault_alloc)
+tests_unit_check_extents_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_subfiles_SOURCES = tests/unit/check_subfiles.c tests/lib/fake_piece.h
 tests_unit_check_named_SOURCES = tests/unit/check_named.c $(scratch)
 tests_unit_check_named_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fopen64,--wrap=open64,--wrap=openat64,--wrap=statx,--wrap=readlinkat,--wrap=fsync,--wrap=syscall

@@ -1,8 +1,8 @@
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/extents.h"
 #include "base/hash_table.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
@@ -226,6 +226,35 @@ START_TEST(buf_prints)
 		ck_assert_uint_eq(b.size, lengths[i] + 2);
 		h5_buf_release(&b);
 		free(text);
+	}
+}
+END_TEST
+
+/* Those of RFC 4648, section 10, and bytes of which all digits come. */
+START_TEST(base64_known_values)
+{
+	static const char *const values[][2] = {{"", ""},
+						{"f", "Zg=="},
+						{"fo", "Zm8="},
+						{"foo", "Zm9v"},
+						{"foob", "Zm9vYg=="},
+						{"fooba", "Zm9vYmE="},
+						{"foobar", "Zm9vYmFy"},
+						{"\xff\xfe", "//4="},
+						{"\xfb\xf0", "+/A="}};
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		uint8_t data[8];
+		struct h5_buf b;
+
+		memset(data, 0xff, sizeof data); /* what lies behind the bytes is not encoded */
+		memcpy(data, values[i][0], strlen(values[i][0]));
+		h5_buf_init(&b, SIZE_MAX);
+		h5_base64(&b, data, strlen(values[i][0]));
+		ck_assert_int_eq(b.err, 0);
+		ck_assert_uint_eq(b.size, strlen(values[i][1]));
+		ck_assert(!b.size || !memcmp(b.data, values[i][1], b.size));
+		h5_buf_release(&b);
 	}
 }
 END_TEST
@@ -531,65 +560,6 @@ START_TEST(a_read_tells_before_it_waits)
 }
 END_TEST
 
-enum { MAP = 2048 };
-
-/* The set has the bytes of the map, in extents that do not touch. */
-static void assert_extents(const struct h5_extents *set, const bool map[MAP])
-{
-	bool has[MAP] = {false};
-	uint64_t end = 0;
-	size_t count = 0;
-
-	h5_extents_each(e, set)
-	{
-		ck_assert(e->size && (e->address > end || !count));
-		end = e->address + e->size;
-		ck_assert_uint_le(end, MAP);
-		memset(has + e->address, true, e->size);
-		count++;
-	}
-	ck_assert_mem_eq(has, map, sizeof has);
-	ck_assert_uint_eq(set->count, count);
-	ck_assert_uint_eq(count ? h5_extents_last(set)->address + h5_extents_last(set)->size : 0, end);
-	for (unsigned i = 0; i < MAP; i++) {
-		const struct h5_extent *e = h5_extents_from(set, i);
-
-		ck_assert_int_eq(h5_extents_has(set, i), map[i]);
-		while (e && e->size < i % 7)
-			e = h5_extents_from(set, e->address + e->size);
-		ck_assert_ptr_eq(h5_extents_large_from(set, i, i % 7), e);
-	}
-}
-
-/* Against a map of bytes: sets of many extents, and of few. */
-START_TEST(extents_are_a_set)
-{
-	struct h5_extents set = {0};
-	bool map[MAP] = {false};
-	uint32_t random = 1;
-
-	for (int round = 0; round < 30000; round++) {
-		unsigned at, n, most = round / 3000 % 2 ? 2 : 200;
-		bool add;
-
-		random = random * 1664525 + 1013904223;
-		at = random >> 8 & (MAP - 1);
-		n = (random >> 20 & 0x3ff) % most;
-		n = n < MAP - at ? n : MAP - at;
-		add = random >> 30 & 1;
-		if (round % 3 == 2 && !add)
-			h5_extents_drop(&set, at, n);
-		else
-			ck_assert_int_eq(add ? h5_extents_add(&set, at, n) : h5_extents_remove(&set, at, n),
-					 0);
-		memset(map + at, add, n);
-		if (round % 10 == 0)
-			assert_extents(&set, map);
-	}
-	h5_extents_release(&set);
-}
-END_TEST
-
 /* The first numbers and the later ones are kept in two ways. */
 START_TEST(seen_numbers_are_a_set)
 {
@@ -609,97 +579,6 @@ START_TEST(seen_numbers_are_a_set)
 END_TEST
 
 /* ---- while memory is short ---- */
-
-enum {
-	TAKEN = 12,
-	APART = 20
-}; /* an extent has TAKEN bytes; the next one begins APART bytes behind its begin */
-
-/* What of the extents is there. */
-static void check_extents(const struct h5_extents *set, unsigned count, unsigned changed, unsigned from,
-			  unsigned to)
-{
-	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = 0; k < APART; k++)
-			ck_assert_int_eq(h5_extents_has(set, i * APART + k),
-					 k < TAKEN && (i != changed || k < from || k >= to));
-}
-
-/* Each set is changed in its middle. If that cannot be done, nothing has changed; of bytes that are dropped
- * all the same, some that are beside them may go, too. */
-START_TEST(extents_while_memory_is_short)
-{
-	unsigned failed = 0;
-
-	for (unsigned count = 1; count < 700; count += 1 + count / 30) {
-		const unsigned i = count / 2;
-		struct h5_extents set = {0};
-		bool fired = true;
-
-		for (unsigned k = 0; k < count; k++)
-			ck_assert_int_eq(0, h5_extents_add(&set, k * APART, TAKEN));
-		for (unsigned n = 1; fired; n++) {
-			int rc;
-
-			fault_alloc_arm(n);
-			fault_alloc_count(true);
-			rc = h5_extents_remove(&set, i * APART + 3, 2);
-			fault_alloc_count(false);
-			fired = fault_alloc_disarm();
-			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
-			check_extents(&set, count, i, 3, fired ? 3 : 5);
-			if (!fired)
-				break;
-			failed++;
-			fault_alloc_arm(n);
-			fault_alloc_count(true);
-			h5_extents_drop(&set, i * APART + 3, 2);
-			fault_alloc_count(false);
-			ck_assert(fault_alloc_disarm());
-			/* The smaller rest has gone. */
-			check_extents(&set, count, i, 0, 5);
-			ck_assert_int_eq(0, h5_extents_add(&set, i * APART, 5));
-			fault_alloc_arm(n);
-			fault_alloc_count(true);
-			h5_extents_drop(&set, i * APART + 8, 2);
-			fault_alloc_count(false);
-			ck_assert(fault_alloc_disarm());
-			check_extents(&set, count, i, 8, TAKEN);
-			ck_assert_int_eq(0, h5_extents_add(&set, i * APART + 8, TAKEN - 8));
-			check_extents(&set, count, i, 0, 0);
-		}
-		h5_extents_release(&set);
-	}
-	ck_assert_uint_gt(failed, 0);
-}
-END_TEST
-
-START_TEST(extents_that_cannot_be_added)
-{
-	struct h5_extents set = {0};
-	unsigned failed = 0;
-
-	for (unsigned k = 0; k < 500; k++) {
-		bool fired = true;
-
-		for (unsigned n = 1; fired; n++) {
-			int rc;
-
-			fault_alloc_arm(n);
-			fault_alloc_count(true);
-			rc = h5_extents_add(&set, k * APART, TAKEN);
-			fault_alloc_count(false);
-			fired = fault_alloc_disarm();
-			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
-			ck_assert_uint_eq(set.count, fired ? k : k + 1);
-			failed += fired;
-		}
-	}
-	ck_assert_uint_gt(failed, 1);
-	check_extents(&set, 500, 0, 0, 0);
-	h5_extents_release(&set);
-}
-END_TEST
 
 START_TEST(seen_numbers_while_memory_is_short)
 {
@@ -843,11 +722,10 @@ END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
 	  errors_get_a_context, numbers_of_all_sizes, readers_of_parts, utf8_is_what_unicode_says,
-	  escaped_text_is_cut, extents_while_memory_is_short, extents_that_cannot_be_added,
-	  seen_numbers_while_memory_is_short, buffers_while_memory_is_short, reader_verifies_checksums,
-	  products_are_checked, buf_stops_at_its_limit, buf_prints, text_cannot_steer_a_terminal,
-	  nothing_is_interrupted_in_its_first_second, a_request_is_interrupted_after_its_first_second,
-	  the_work_of_a_request_is_limited, io_tells_whether_it_is_locked, a_wait_is_told_once,
-	  a_read_tells_before_it_waits, extents_are_a_set, seen_numbers_are_a_set,
-	  a_table_has_no_more_buckets_than_four_times_its_items, keys_go_to_all_chains,
-	  chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
+	  escaped_text_is_cut, seen_numbers_while_memory_is_short, buffers_while_memory_is_short,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit, buf_prints,
+	  base64_known_values, text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
+	  a_request_is_interrupted_after_its_first_second, the_work_of_a_request_is_limited,
+	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits,
+	  seen_numbers_are_a_set, a_table_has_no_more_buckets_than_four_times_its_items,
+	  keys_go_to_all_chains, chosen_keys_go_to_all_chains, hashes_are_other_ones_in_each_process)
