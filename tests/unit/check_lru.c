@@ -150,6 +150,86 @@ START_TEST(lru_values_may_hold_references)
 }
 END_TEST
 
+static int load_counted(void *arg, void **value, size_t *cost)
+{
+	*value = arg;
+	*cost = 1000;
+	return 0;
+}
+
+static void count_released(void *value)
+{
+	++*(unsigned *)value;
+}
+
+static const struct h5_lru_kind counted_kind = {"counted", count_released};
+
+enum { BY_GET, BY_GET_AHEAD, BY_PUT, BY_PUT_USED, BY_ADD, BY_FORGET, BY_RESERVE, BY_PRESS, BY_CLOSE, BY_END };
+
+static void drop_idle(struct h5_lru *lru, int way, const struct h5_lru_key *idle, unsigned *others)
+{
+	struct h5_lru_key key = {&counted_kind, 0, 2, 0};
+	struct h5_lru_entry *e;
+
+	switch (way) {
+	case BY_GET:
+		for (; key.address < 4; key.address++)
+			h5_lru_add(lru, &key, others, 1000);
+		ck_assert_int_eq(h5_lru_get(lru, &key, load_counted, others, &e), 0);
+		h5_lru_put(lru, e);
+		break;
+	case BY_PUT:
+		ck_assert_int_eq(h5_lru_get(lru, &key, load_counted, others, &e), 0);
+		h5_lru_put(lru, e);
+		break;
+	case BY_GET_AHEAD:
+		ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load_counted, others), 0);
+		break;
+	case BY_PUT_USED:
+		ck_assert(h5_lru_find(lru, idle, &e));
+		h5_lru_put_used(lru, e, 1, 1);
+		break;
+	case BY_ADD:
+		h5_lru_add(lru, &key, others, 1000);
+		break;
+	case BY_FORGET:
+		h5_lru_forget(lru, 0, idle->address, NULL);
+		break;
+	case BY_RESERVE:
+		ck_assert_int_eq(h5_lru_reserve(lru, 4000), 0);
+		h5_lru_unreserve(lru, 4000);
+		break;
+	case BY_PRESS:
+		h5_lru_press(lru, 4000);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A value is released once, however it leaves the cache. */
+START_TEST(lru_releases_what_leaves_it)
+{
+	for (int way = 0; way < BY_END; way++) {
+		const struct h5_lru_key key = {&counted_kind, 0, 1, 0};
+		unsigned released = 0, others = 0;
+		struct h5_lru_stats stats;
+		struct h5_lru *lru;
+
+		ck_assert_int_eq(h5_lru_open(way == BY_GET || way >= BY_FORGET ? 4000 : 1, &lru), 0);
+		h5_lru_add(lru, &key, &released, 1000);
+		ck_assert_uint_eq(released, 0);
+		drop_idle(lru, way, &key, &others);
+		ck_assert_uint_eq(released, way != BY_CLOSE);
+		ck_assert_uint_eq(others, 0);
+		h5_lru_stats(lru, &stats);
+		h5_lru_close(lru);
+		ck_assert_uint_eq(released, 1);
+		ck_assert_uint_eq(others, stats.entries - (way == BY_CLOSE));
+	}
+}
+END_TEST
+
 struct reader_thread {
 	struct h5_lru *lru;
 	struct loader *loader;
@@ -712,8 +792,8 @@ START_TEST(lru_waits_for_room_only_while_it_is_wanted)
 END_TEST
 
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
-	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
-	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
+	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_releases_what_leaves_it,
+	  lru_loads_once, lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
 	  lru_keeps_the_last_one_that_nobody_has_yet, lru_keeps_the_last_idle_one_beside_those_in_use,
 	  lru_does_not_keep_what_is_large, lru_takes_what_it_is_given, lru_forgets_all_but_a_kind,
 	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
