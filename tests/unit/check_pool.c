@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -362,8 +363,46 @@ START_TEST(idle_workers_are_woken)
 }
 END_TEST
 
+/* ---- threads that cannot be started: the linker leads pthread_create() here ---- */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg);
+
+static unsigned begun, most = UINT_MAX; /* threads that were tried; of which so many begin */
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg)
+{
+	return begun++ < most ? __real_pthread_create(thread, attributes, run, arg) : EAGAIN;
+}
+
+/* The pool does with those that there are, and tries no more. */
+START_TEST(threads_that_cannot_be_started)
+{
+	for (unsigned n = 0; n < 3; n++) {
+		struct work w = {0};
+
+		begun = 0;
+		most = n;
+		ck_assert_int_eq(h5_pool_open(3, &w.pool), 0);
+		ck_assert_uint_eq(h5_pool_workers(w.pool), 3);
+		for (unsigned times = 1; times < 3; times++) {
+			memset(w.times, 0, sizeof w.times);
+			ck_assert_int_eq(h5_pool_run(w.pool, count_part, &w, PARTS), 0);
+			expect_once(&w, PARTS);
+			ck_assert_uint_eq(h5_pool_workers(w.pool), n);
+			ck_assert_uint_eq(begun, n + 1);
+		}
+		h5_pool_close(w.pool);
+	}
+	most = UINT_MAX;
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("pool", {idle_workers_are_woken, 1}, {every_part_runs_once, 4}, {parts_run_side_by_side, 1},
 		{the_first_failure_is_told, 4}, {a_failure_without_a_text, 4}, {parts_may_have_parts, 1},
 		{parts_are_interrupted_with_their_caller, 1}, {parts_charge_their_callers_account, 1},
 		{background_work_keeps_nobody_waiting, 1}, {closing_leaves_the_background_out, 1},
-		{background_work_without_workers_is_left_out, 1})
+		{background_work_without_workers_is_left_out, 1}, {threads_that_cannot_be_started, 1})
