@@ -437,7 +437,12 @@ START_TEST(a_request_is_interrupted_after_its_first_second)
 	clocks.set = true;
 	for (clocks.now = 1000; clocks.now < 4000; clocks.now += 700) {
 		h5_interrupt_begin(never_wanted, &asked);
+		asked = 0;
+		/* Nobody is asked before some time has passed. */
+		ck_assert_int_eq(check_after(0, 0), 0);
+		ck_assert_uint_eq(asked, 0);
 		ck_assert_int_eq(check_after(999, 0), 0);
+		ck_assert_uint_eq(asked, 1);
 		ck_assert_int_eq(check_after(1, 0), -EINTR);
 		ck_assert_int_eq(check_after(5000, 0), -EINTR);
 		h5_interrupt_begin(NULL, NULL);
@@ -472,6 +477,12 @@ START_TEST(the_work_of_a_request_is_limited)
 	}
 	h5_interrupt_begin(NULL, &none);
 	h5_interrupt_bound(limit_of);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(check_after(60000, 60000), 0);
+	/* The next request has no limit. */
+	h5_interrupt_begin(NULL, &limit);
+	h5_interrupt_bound(limit_of);
+	h5_interrupt_begin(NULL, &limit);
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(check_after(60000, 60000), 0);
 	h5_interrupt_begin(NULL, NULL);
