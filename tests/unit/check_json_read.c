@@ -326,6 +326,41 @@ START_TEST(strings_read_back)
 }
 END_TEST
 
+/* A text ends where it ends, whatever lies behind it. */
+START_TEST(what_lies_behind_a_text)
+{
+	static const char *const texts[] = {
+		"{\"a\" : [1, -2.5e+3, 0.25E-7], \"b\\n\\u00e9\\ud83d\\ude00\": {}}",
+		" [ true,false , null, \"\" ] ", "-0", "12"};
+	static const char behind[] = " \n09.eE+-\"\\u,:[]{}tnfalse";
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		for (size_t n = 0; n <= strlen(texts[i]); n++) {
+			char text[80] = "", wrong[256] = "";
+			struct h5_json_document document, other;
+			int rc;
+
+			ck_assert_uint_lt(strlen(texts[i]) + 8, sizeof text);
+			memcpy(text, texts[i], n);
+			rc = h5_json_read(text, n, &document);
+			if (rc)
+				snprintf(wrong, sizeof wrong, "%s", h5_error_last()->text);
+			for (const char *p = behind; *p; p++) {
+				memset(text + n, *p, 8);
+				ck_assert_int_eq(h5_json_read(text, n, &other), rc);
+				if (rc) {
+					ck_assert_str_eq(h5_error_last()->text, wrong);
+					continue;
+				}
+				ck_assert(h5_json_equal(document.root, other.root));
+				h5_json_document_release(&other);
+			}
+			if (!rc)
+				h5_json_document_release(&document);
+		}
+}
+END_TEST
+
 /* Each part, and each text with another byte, is read or refused. */
 START_TEST(damaged_text)
 {
@@ -430,5 +465,5 @@ START_TEST(no_memory_is_taken_that_is_not_charged)
 END_TEST
 
 UNIT_MAIN("json_read", values, characters, numbers_keep_their_digits, equal_values, length_of_a_number,
-	  what_is_no_json, a_text_that_is_too_long, nested_deep, strings_read_back, damaged_text,
-	  memory_is_charged, no_memory_is_taken_that_is_not_charged)
+	  what_is_no_json, a_text_that_is_too_long, nested_deep, strings_read_back, what_lies_behind_a_text,
+	  damaged_text, memory_is_charged, no_memory_is_taken_that_is_not_charged)
