@@ -770,6 +770,39 @@ START_TEST(a_damaged_leaf_is_cut_off)
 }
 END_TEST
 
+/* A trim cannot read a node in which it would cut: nothing is removed. */
+START_TEST(a_damaged_node_is_not_cut)
+{
+	static struct nodes nodes;
+	char sound[200];
+	struct target t;
+	unsigned tried = 0;
+
+	begin_tree(&t, &nodes);
+	snprintf(sound, sizeof sound, "%s.sound", t.scratch.path);
+	scratch_copy(t.scratch.path, sound);
+	for (unsigned i = 0; i < nodes.count; i++) {
+		const uint8_t *node = nodes.bytes[i];
+		uint64_t n = 0;
+
+		ck_assert_uint_gt(count_of(node), 1);
+		scratch_copy(sound, t.scratch.path);
+		poke(&t, nodes.addresses[i], 0, 4);
+		target_open(&t);
+		ck_assert_int_eq(h5_chunk_index_trim(t.index, key_of(node, count_of(node) - 1),
+						     target_count_chunk, &n),
+				 -EUCLEAN);
+		ck_assert_uint_eq(n, 0);
+		ck_assert(!h5_tx_is_pending(t.file));
+		target_close(&t);
+		tried += nodes.addresses[i] != t.layout.chunked.address;
+	}
+	ck_assert_uint_gt(tried, 8);
+	unlink(sound);
+	target_release(&t);
+}
+END_TEST
+
 /* Another program has removed the last chunk since it was looked up. */
 START_TEST(a_chunk_that_has_gone)
 {
@@ -798,4 +831,4 @@ UNIT_MAIN_LOOPS("chunk_index_limits", {an_index_that_is_not_there_has_no_extents
 		{more_chunks_than_numbers, 3}, {blocks_of_another_header, 1},
 		{a_fixed_array_without_data_block, 2}, {a_fixed_array_beyond_all_addresses, 2},
 		{a_chunk_between_two_leaves, 1}, {a_leaf_that_begins_late, 1}, {a_damaged_leaf_is_cut_off, 1},
-		{a_chunk_that_has_gone, 1})
+		{a_damaged_node_is_not_cut, 1}, {a_chunk_that_has_gone, 1})
