@@ -1,7 +1,9 @@
 /* Parts of chunk indexes: blocks, pages, gaps, and what a kill has left. */
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "chunk_index/private.h"
 #include "index_target.h"
+#include "store/want.h"
 
 #include <errno.h>
 #include <string.h>
@@ -314,6 +316,92 @@ START_TEST(chunks_that_are_far_apart)
 }
 END_TEST
 
+/* The width of the size of a structured chunk is what an element has room for, whatever chunks the dataset
+ * has. */
+START_TEST(widths_of_structured_chunks)
+{
+	static const struct {
+		const char *file, *name;
+	} cases[] = {{"btree2_write-empty.h5", "random"},
+		     {"chunk_index_write-plain.h5", "a"},
+		     {"fixed_array_write-block.h5", "a"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const uint64_t zeros[H5_RANK_MAX] = {0};
+		const struct h5_chunk chunk = {.address = 800, .size = 77, .metadata = {5}};
+		struct h5_chunk found;
+		struct target t;
+
+		target_init(&t, cases[i].file, cases[i].name, NULL);
+		t.layout.chunked.structured.offset_size = 1;
+		SUCCEEDS(target_open_index(&t));
+		SUCCEEDS(h5_chunk_index_set(t.index, zeros, &chunk));
+		t.layout.chunked = *h5_chunk_index_layout(t.index);
+		t.layout.chunked.element_size <<= 24;
+		SUCCEEDS(target_open_index(&t));
+		SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, zeros, &found));
+		ck_assert_uint_eq(found.address, 800);
+		ck_assert_uint_eq(found.size, 77);
+		ck_assert_uint_eq(found.metadata[0], 5);
+		/* There is no room for it. */
+		t.layout.chunked.structured.offset_size = 8;
+		ck_assert_int_eq(target_open_index(&t), -EUCLEAN);
+		ck_assert_ptr_nonnull(strstr(h5_error_last()->text, " bytes for structured chunks"));
+		target_release(&t);
+	}
+}
+END_TEST
+
+/* ---- cursors ---- */
+
+/* Who goes on from block to block is expected to want the next ones, too. */
+START_TEST(cursors_that_move)
+{
+	const uint64_t inside = 7, behind = 10;
+	struct h5_chunk_cursor cursor = {.held = true, .low = {5}, .high = {10}};
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	ck_assert(h5_chunk_cursor_enter(t.index, &cursor, &inside, 1));
+	ck_assert_uint_eq(h5_chunk_cursor_reach(&cursor), 0);
+	ck_assert(!h5_chunk_cursor_enter(t.index, &cursor, &behind, 1));
+	ck_assert(!cursor.held);
+	ck_assert_uint_eq(h5_chunk_cursor_reach(&cursor), H5_WANT_NODES);
+	/* Not if the block before could not be read. */
+	cursor.block = &t;
+	ck_assert_int_eq(h5_chunk_cursor_hold(t.index, &cursor, -EIO), -EIO);
+	ck_assert(!cursor.held && !cursor.block);
+	ck_assert(!h5_chunk_cursor_enter(t.index, &cursor, &inside, 1));
+	ck_assert_uint_eq(h5_chunk_cursor_reach(&cursor), 0);
+	cursor.reach = 3;
+	ck_assert_uint_eq(h5_chunk_cursor_reach(&cursor), 3);
+	target_release(&t);
+}
+END_TEST
+
+/* All of a chunk is told, whatever was told before. */
+START_TEST(elements_tell_all_of_a_chunk)
+{
+	uint8_t elements[2][64];
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	ck_assert_uint_le(h5_chunk_element_size(t.index), sizeof *elements);
+	h5_chunk_elements_clear(t.index, *elements, 2);
+	SUCCEEDS(h5_chunk_element_put(t.index, *elements, 0, &(struct h5_chunk){.address = 800, .size = 1}));
+	for (uint64_t i = 0; i < 2; i++) {
+		struct h5_chunk chunk;
+
+		memset(&chunk, 0xff, sizeof chunk);
+		h5_chunk_element_at(t.index, *elements, i, &chunk);
+		ck_assert_uint_eq(chunk.address, i ? H5_UNDEF : 800);
+		ck_assert_uint_eq(chunk.size, !i);
+		ck_assert_uint_eq(chunk.filter_mask, 0);
+	}
+	target_release(&t);
+}
+END_TEST
+
 /* ---- implicit chunks ---- */
 
 /* They have their places from the beginning, and keep them. */
@@ -476,5 +564,6 @@ UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_b
 		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
 		{no_row_has_a_chunk_any_more, 1}, {chunks_that_are_far_apart, 1},
+		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {elements_tell_all_of_a_chunk, 1},
 		{implicit_chunks_stay_where_they_are, 1}, {arrays_for_other_chunks, 1},
 		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_key_inside_a_chunk, 1})
