@@ -251,8 +251,7 @@ int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size)
 	if (!n)
 		return insert(extents, p, whole);
 	set(extents, p, whole);
-	if (n > 1)
-		take_out(extents, after(extents, p), n - 1);
+	take_out(extents, after(extents, p), n - 1);
 	return 0;
 }
 
