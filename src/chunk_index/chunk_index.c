@@ -10,6 +10,7 @@
 #include "store/want.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,10 +344,8 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cu
 		return 0;
 	if (cursor)
 		return index->ops->lookup(index, cursor, scaled, chunk);
-	own.ref = NULL;
-	own.block = NULL;
-	own.held = false;
-	own.next = 0;
+	/* The range, and what stands behind it, come with the first block. */
+	memset(&own, 0, offsetof(struct h5_chunk_cursor, low));
 	rc = index->ops->lookup(index, &own, scaled, chunk);
 	h5_chunk_cursor_release(index, &own);
 	return rc;

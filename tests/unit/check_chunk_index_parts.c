@@ -379,6 +379,44 @@ START_TEST(cursors_that_move)
 }
 END_TEST
 
+/* Leaves bytes where the next function has its variables. */
+static __attribute__((noinline)) void fill_stack(void)
+{
+	volatile uint8_t bytes[4096];
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = 0xa5;
+}
+
+static int look_at_cursor(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			  const uint64_t *scaled, struct h5_chunk *chunk)
+{
+	(void)chunk;
+	ck_assert(!h5_chunk_cursor_enter(index, cursor, scaled, 1));
+	ck_assert_uint_eq(h5_chunk_cursor_reach(cursor), 0);
+	ck_assert_ptr_null(cursor->block);
+	ck_assert_uint_eq(cursor->next, 0);
+	return h5_chunk_cursor_hold(index, cursor, 0);
+}
+
+/* A lookup without a cursor wants nothing but what it needs. */
+START_TEST(lookups_without_a_cursor)
+{
+	const struct h5_chunk_index_ops ops = {.lookup = look_at_cursor};
+	const uint64_t scaled[H5_RANK_MAX] = {3};
+	struct h5_chunk chunk;
+	struct target t;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_append(&t, 10, 10);
+	t.index->ops = &ops;
+	fill_stack();
+	SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, scaled, &chunk));
+	ck_assert_uint_eq(chunk.address, H5_UNDEF);
+	target_release(&t);
+}
+END_TEST
+
 /* All of a chunk is told, whatever was told before. */
 START_TEST(elements_tell_all_of_a_chunk)
 {
@@ -564,6 +602,7 @@ UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_b
 		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
 		{no_row_has_a_chunk_any_more, 1}, {chunks_that_are_far_apart, 1},
-		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {elements_tell_all_of_a_chunk, 1},
-		{implicit_chunks_stay_where_they_are, 1}, {arrays_for_other_chunks, 1},
-		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_key_inside_a_chunk, 1})
+		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
+		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
+		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
+		{a_key_inside_a_chunk, 1})
