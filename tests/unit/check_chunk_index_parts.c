@@ -283,6 +283,34 @@ START_TEST(no_row_has_a_chunk_any_more)
 }
 END_TEST
 
+/* Beyond the maximum dimensions, where a damaged file may send a search, there is nothing. */
+START_TEST(searches_beyond_the_maximum)
+{
+	static const uint64_t most[] = {6, 7}, cases[][2][2] = {{{6, 0}, {UINT64_MAX, UINT64_MAX}},
+								{{UINT64_MAX, 3}, {UINT64_MAX, UINT64_MAX}},
+								{{5, 7}, {6, 0}},
+								{{2, UINT64_MAX - 1}, {3, 0}}};
+	const struct h5_chunk chunk = {.address = 800, .size = 1};
+	struct h5_chunk_cursor cursor = {0};
+	struct target t;
+
+	target_init(&t, "fixed_array_write-block.h5", "a", NULL);
+	set_shape(&t, 2, most);
+	SUCCEEDS(h5_chunk_index_set(t.index, (const uint64_t[]){1, 1}, &chunk));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t next[2];
+		bool stored;
+
+		SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, cases[i][0], &stored, next));
+		ck_assert(!stored);
+		ck_assert_uint_eq(next[0], cases[i][1][0]);
+		ck_assert_uint_eq(next[1], cases[i][1][1]);
+	}
+	h5_chunk_cursor_release(t.index, &cursor);
+	target_release(&t);
+}
+END_TEST
+
 /* All 64 bits of a chunk's coordinates count. */
 START_TEST(chunks_that_are_far_apart)
 {
@@ -601,8 +629,8 @@ END_TEST
 UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_blocks_that_fail, 1},
 		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
-		{no_row_has_a_chunk_any_more, 1}, {chunks_that_are_far_apart, 1},
-		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
-		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
-		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
-		{a_key_inside_a_chunk, 1})
+		{no_row_has_a_chunk_any_more, 1}, {searches_beyond_the_maximum, 1},
+		{chunks_that_are_far_apart, 1}, {widths_of_structured_chunks, 1}, {cursors_that_move, 1},
+		{lookups_without_a_cursor, 1}, {elements_tell_all_of_a_chunk, 1},
+		{implicit_chunks_stay_where_they_are, 1}, {arrays_for_other_chunks, 1},
+		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_key_inside_a_chunk, 1})
