@@ -219,10 +219,28 @@ static const struct searched {
 	{"chunk_index_write-second.h5", "a", 3, {2, H5_UNLIMITED, 3}, {2, 9, 3}, {{1, 0, 1}, {1, 8, 0}}, 2},
 	{"chunk_index_write-second.h5", "a", 3, {2, 3, H5_UNLIMITED}, {2, 3, 9}, {{0, 2, 1}, {1, 0, 7}}, 2},
 	{"chunk_index_write-plain.h5", "a", 2, {H5_UNLIMITED, 5}, {30, 5}, {{0, 4}, {29, 0}}, 2},
+	/* Elements 244 to 499, and 500 to 1011, have no super block. */
+	{"chunk_index_write-plain.h5", "a", 1, {H5_UNLIMITED}, {1600}, {{40}, {1012}, {1500}}, 3},
+	{"fixed_array_write-paged.h5", "a", 1, {5000}, {4200}, {{40}, {3072}, {4100}}, 3},
 	{"fixed_array_write-block.h5", "a", 2, {6, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
 	{"btree1_write-2.h5", "2", 2, {6, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
 	{"btree2_write-empty.h5", "filtered", 2, {H5_UNLIMITED, 7}, {6, 7}, {{0, 1}, {3, 6}, {5, 5}}, 3},
 };
+
+/* A cursor that has been there finds all chunks. */
+static void find_all_from(const struct target *t, const struct searched *s, const uint64_t *at)
+{
+	for (unsigned i = 0; i < s->chunk_count; i++) {
+		struct h5_chunk_cursor cursor = {0};
+		struct h5_chunk chunk;
+
+		SUCCEEDS(h5_chunk_index_lookup(t->index, &cursor, at, &chunk));
+		ck_assert_uint_eq(chunk.address, H5_UNDEF);
+		SUCCEEDS(h5_chunk_index_lookup(t->index, &cursor, s->chunks[i], &chunk));
+		ck_assert_uint_eq(chunk.address, 800 + i);
+		h5_chunk_cursor_release(t->index, &cursor);
+	}
+}
 
 START_TEST(no_search_passes_a_chunk)
 {
@@ -251,6 +269,7 @@ START_TEST(no_search_passes_a_chunk)
 			continue;
 		ck_assert_int_gt(compare_places(next, at, s->rank), 0);
 		ck_assert(!nearest || compare_places(next, nearest, s->rank) <= 0);
+		find_all_from(&t, s, at);
 	} while (next_place(s->counts, s->rank, at));
 	h5_chunk_cursor_release(t.index, &cursor);
 	target_release(&t);
@@ -279,6 +298,54 @@ START_TEST(no_row_has_a_chunk_any_more)
 		ck_assert_uint_eq(next[1], UINT64_MAX);
 		h5_chunk_cursor_release(t.index, &cursor);
 	}
+	target_release(&t);
+}
+END_TEST
+
+static int count_block(void *arg, uint64_t address, uint64_t n)
+{
+	(void)address;
+	(void)n;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+/* Other programs make the index block with the first chunk, too. */
+START_TEST(an_array_without_an_index_block)
+{
+	enum { HEADER = 72, INDEX_BLOCK = 12 + 6 * 8 };
+	struct h5_chunk_cursor cursor = {0};
+	const uint64_t n = 7;
+	unsigned blocks = 0;
+	const struct h5_extent_visits visits = {count_block, count_block, &blocks};
+	uint8_t header[HEADER];
+	struct target t;
+	uint64_t next;
+	bool stored;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_append(&t, 10, 10);
+	SUCCEEDS(h5_file_read(t.file, t.layout.chunked.address, header, HEADER));
+	memset(header + INDEX_BLOCK, 0xff, 8);
+	h5_uint_to(header + HEADER - 4, h5_lookup3(header, HEADER - 4, 0), 4);
+	SUCCEEDS(h5_tx_allocate(t.file, H5_ALLOCATE_METADATA, HEADER, &t.layout.chunked.address));
+	SUCCEEDS(h5_tx_put(t.file, t.layout.chunked.address, header, HEADER));
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_uint_eq(target_value(&t, n), H5_UNDEF);
+	SUCCEEDS(h5_chunk_index_gap(t.index, &cursor, &n, &stored, &next));
+	h5_chunk_cursor_release(t.index, &cursor);
+	ck_assert(!stored);
+	ck_assert_uint_ge(next, 10);
+	ck_assert_uint_eq(target_count(&t), 0);
+	SUCCEEDS(h5_chunk_index_extents(t.index, &visits));
+	ck_assert_uint_eq(blocks, 1);
+	ck_assert_uint_eq(target_trim(&t, 0), 0);
+	target_set_range(&t, n, n + 1);
+	SUCCEEDS(target_publish(&t, 10));
+	target_close(&t);
+	target_open(&t);
+	ck_assert_uint_eq(target_count(&t), 1);
+	target_assert_stored(&t, n, n + 1);
 	target_release(&t);
 }
 END_TEST
@@ -629,8 +696,9 @@ END_TEST
 UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_blocks_that_fail, 1},
 		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
-		{no_row_has_a_chunk_any_more, 1}, {searches_beyond_the_maximum, 1},
-		{chunks_that_are_far_apart, 1}, {widths_of_structured_chunks, 1}, {cursors_that_move, 1},
-		{lookups_without_a_cursor, 1}, {elements_tell_all_of_a_chunk, 1},
-		{implicit_chunks_stay_where_they_are, 1}, {arrays_for_other_chunks, 1},
-		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_key_inside_a_chunk, 1})
+		{no_row_has_a_chunk_any_more, 1}, {an_array_without_an_index_block, 1},
+		{searches_beyond_the_maximum, 1}, {chunks_that_are_far_apart, 1},
+		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
+		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
+		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
+		{a_key_inside_a_chunk, 1})
