@@ -693,6 +693,35 @@ START_TEST(trims_of_pages)
 }
 END_TEST
 
+/* What lies before the chunks that a trim removes is not read, so it may be damaged. */
+START_TEST(a_trim_behind_what_is_damaged)
+{
+	enum {
+		INDEX_BLOCK = 12 + 6 * 8,
+		FIRST_DATA_BLOCK = 6 + 8 + 4 * 8,
+		DATA_BLOCK = 4 + 2 + 8 + 4 + 16 * 8 + 4
+	};
+	const uint64_t n = 7;
+	struct h5_chunk chunk;
+	struct target t;
+	uint64_t block;
+
+	target_init(&t, "chunk_index_write-plain.h5", "a", NULL);
+	target_append(&t, 100, 100);
+	SUCCEEDS(h5_file_read(t.file, t.layout.chunked.address + INDEX_BLOCK, &block, 8));
+	SUCCEEDS(h5_file_read(t.file, block + FIRST_DATA_BLOCK, &block, 8));
+	change_byte(&t, block, DATA_BLOCK, 20, 0x5a, false);
+	SUCCEEDS(target_commit(&t));
+	target_close(&t);
+	target_open(&t);
+	ck_assert_int_eq(h5_chunk_index_lookup(t.index, NULL, &n, &chunk), -EUCLEAN);
+	ck_assert_uint_eq(target_trim(&t, 50), 50);
+	target_assert_stored(&t, 20, 50);
+	ck_assert_uint_eq(target_value(&t, 50), H5_UNDEF);
+	target_release(&t);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_blocks_that_fail, 1},
 		{what_a_kill_has_left, 1}, {gaps_along_a_row, 1},
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
@@ -701,4 +730,4 @@ UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_b
 		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
 		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
 		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
-		{a_key_inside_a_chunk, 1})
+		{a_trim_behind_what_is_damaged, 1}, {a_key_inside_a_chunk, 1})
