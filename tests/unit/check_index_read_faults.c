@@ -1,6 +1,8 @@
-/* Each read and each allocation of what is asked of a chunk index, or changed in it, fails once: that is the
- * error, the index is as it was, and what was asked for can be asked for again. */
+/* Each read and each allocation of what is asked of a chunk index, or changed in it, fails once, and each
+ * time that it asks whether it is still wanted, it is not: that is the error, the index is as it was, and
+ * what was asked for can be asked for again. */
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "fault_alloc.h"
 #include "index_target.h"
 
@@ -141,9 +143,10 @@ static int trim(struct scene *s, struct found *found)
 static const struct {
 	int (*ask)(struct scene *s, struct found *found);
 	bool changes;
-} questions[] = {{walk, false},	 {visit_extents, false}, {look_up, false},
-		 {seek, false},	 {move_first, true},	 {move_last, true},
-		 {insert, true}, {remove_one, true},	 {trim, true}};
+	int added; /* chunks; a trim takes those out that it visits */
+} questions[] = {{walk, false, 0},  {visit_extents, false, 0}, {look_up, false, 0},
+		 {seek, false, 0},  {move_first, true, 0},     {move_last, true, 0},
+		 {insert, true, 1}, {remove_one, true, -1},    {trim, true, 0}};
 enum { QUESTIONS = sizeof questions / sizeof *questions };
 
 /* Nothing is in memory. */
@@ -167,18 +170,38 @@ static void check_found(const struct found *now, const struct found *expected)
 	ck_assert_uint_eq(now->sum, expected->sum);
 }
 
-/* What fails: a read, or an allocation. */
-static void arm(struct scene *s, bool memory, unsigned long n)
+/* What fails. */
+enum kind { READ, ALLOCATION, WANT, KINDS };
+
+static const char *const kind_names[] = {"read", "allocation", "want"};
+static const int errors[] = {-EIO, -ENOMEM, -EINTR};
+
+static unsigned long wants_left; /* 0: the request is wanted */
+
+static bool is_unwanted(void *arg)
 {
-	if (memory)
-		fault_alloc_arm(n);
-	else
-		fault_io_arm(&s->fault, n);
+	(void)arg;
+	return wants_left && !--wants_left;
 }
 
-static bool disarm(struct scene *s, bool memory)
+static void arm(struct scene *s, enum kind kind, unsigned long n)
 {
-	return memory ? fault_alloc_disarm() : fault_io_disarm(&s->fault);
+	const struct h5_interrupt long_ago = {.ask = is_unwanted};
+
+	if (kind == READ)
+		fault_io_arm(&s->fault, n);
+	else if (kind == ALLOCATION)
+		fault_alloc_arm(n);
+	wants_left = kind == WANT ? n : 0;
+	h5_interrupt_set(&long_ago);
+}
+
+static bool disarm(struct scene *s, enum kind kind)
+{
+	h5_interrupt_begin(NULL, NULL);
+	return kind == READ	    ? fault_io_disarm(&s->fault)
+	       : kind == ALLOCATION ? fault_alloc_disarm()
+				    : !wants_left;
 }
 
 static int ask(struct scene *s, unsigned question, struct found *found)
@@ -191,11 +214,11 @@ static int ask(struct scene *s, unsigned question, struct found *found)
 	return rc;
 }
 
-/* The n-th read or allocation fails; false: there are fewer. */
-static bool fail_one(struct scene *s, unsigned question, bool memory, unsigned long n,
+/* The n-th of the kind fails; false: there are fewer. */
+static bool fail_one(struct scene *s, unsigned question, enum kind kind, unsigned long n,
 		     const struct found *answer, const struct found *before, const struct found *after)
 {
-	const int error = memory ? -ENOMEM : -EIO;
+	const int error = errors[kind];
 	struct h5_chunk_layout layout;
 	struct found found = {0};
 	bool fired;
@@ -203,14 +226,13 @@ static bool fail_one(struct scene *s, unsigned question, bool memory, unsigned l
 
 	open_sound(s);
 	layout = *h5_chunk_index_layout(s->t.index);
-	arm(s, memory, n);
+	arm(s, kind, n);
 	rc = ask(s, question, &found);
-	fired = disarm(s, memory);
+	fired = disarm(s, kind);
 	ck_assert_msg(!rc || (fired && rc == error && h5_error_last()->code == error),
-		      "question %u, %s %lu: %d %s", question, memory ? "allocation" : "read", n, rc,
-		      h5_error_last()->text);
+		      "question %u, %s %lu: %d %s", question, kind_names[kind], n, rc, h5_error_last()->text);
 	/* Space that is given up may be lost; and what is only kept in the cache need not be. */
-	ck_assert(rc || !fired || memory || questions[question].changes);
+	ck_assert(rc || !fired || kind == ALLOCATION || (kind == READ && questions[question].changes));
 	if (rc) {
 		ck_assert_mem_eq(h5_chunk_index_layout(s->t.index), &layout, sizeof layout);
 		found = contents_of(s);
@@ -239,17 +261,19 @@ static void fail_each(struct scene *s, unsigned question, unsigned long stride)
 	ck_assert_uint_gt(before.count, 0);
 	SUCCEEDS(questions[question].ask(s, &answer));
 	after = contents_of(s);
+	ck_assert_uint_eq(after.count + (questions[question].ask == trim ? answer.count : 0),
+			  before.count + (uint64_t)questions[question].added);
 	target_close(&s->t);
-	for (unsigned memory = 0; memory < 2; memory++) {
+	for (enum kind kind = 0; kind < KINDS; kind++) {
 		unsigned long n = 1;
 
-		while (fail_one(s, question, memory, n, &answer, &before, &after))
+		while (fail_one(s, question, kind, n, &answer, &before, &after))
 			n += stride;
-		ck_assert_uint_gt(n, 1);
+		ck_assert(n > 1 || kind == WANT);
 	}
 }
 
-START_TEST(each_read_and_allocation_can_fail)
+START_TEST(each_step_can_fail)
 {
 	static const struct {
 		const char *file, *name;
@@ -305,4 +329,4 @@ START_TEST(each_read_and_allocation_can_fail)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("index_read_faults", {each_read_and_allocation_can_fail, 8})
+UNIT_MAIN_LOOPS("index_read_faults", {each_step_can_fail, 8})
