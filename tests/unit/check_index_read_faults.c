@@ -3,6 +3,7 @@
  * what was asked for can be asked for again. */
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "chunk_index/private.h"
 #include "fault_alloc.h"
 #include "index_target.h"
 
@@ -329,4 +330,61 @@ START_TEST(each_step_can_fail)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("index_read_faults", {each_step_can_fail, 8})
+/* ---- what a kill must not tear ---- */
+
+enum { PAGE_CHUNKS = 32, PAGE = PAGE_CHUNKS * 8 + 4, PAGES = 1100 };
+
+/* A page that lies across two pages of the file, even if only its checksum does, does not change in place,
+ * also when memory is short. */
+START_TEST(a_page_across_two_cells)
+{
+	uint64_t inside = H5_UNDEF, edge = H5_UNDEF, before;
+	struct target t;
+	bool fired = true;
+
+	target_init(&t, "fixed_array_write-block.h5", "a", NULL);
+	t.layout.chunked.fixed_array.page_bits = 5;
+	t.layout.chunked.dims[0] = 1;
+	t.space.dims[0] = t.space.max[0] = PAGES * PAGE_CHUNKS;
+	SUCCEEDS(target_open_index(&t));
+	for (uint64_t page = 0; page < PAGES; page++)
+		SUCCEEDS(target_set(&t, page * PAGE_CHUNKS));
+	SUCCEEDS(h5_tx_commit(t.file));
+	before = t.index->fixed_array.data_block;
+	for (uint64_t page = 0; page < PAGES; page++) {
+		uint64_t begin = before + t.index->fixed_array.block_size + page * PAGE,
+			 cell = begin / H5_CELL;
+
+		if ((begin + PAGE - 1) / H5_CELL == cell)
+			inside = page;
+		else if ((begin + PAGE - 8 - 1) / H5_CELL == cell)
+			edge = page;
+	}
+	ck_assert(inside != H5_UNDEF && edge != H5_UNDEF);
+	SUCCEEDS(target_set(&t, inside * PAGE_CHUNKS + 1));
+	ck_assert_uint_eq(t.index->fixed_array.data_block, before);
+	t.raw_left = 10;
+	for (unsigned n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = target_set(&t, edge * PAGE_CHUNKS + 1);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		ck_assert_int_eq(t.index->fixed_array.data_block == before, rc != 0);
+		if (!rc)
+			break;
+	}
+	for (uint64_t page = 0; page < PAGES; page++) {
+		target_assert_stored(&t, page * PAGE_CHUNKS, page * PAGE_CHUNKS + 1);
+		if (page == inside || page == edge)
+			target_assert_stored(&t, page * PAGE_CHUNKS + 1, page * PAGE_CHUNKS + 2);
+	}
+	ck_assert_uint_eq(target_count(&t), PAGES + 2);
+	target_release(&t);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("index_read_faults", {each_step_can_fail, 8}, {a_page_across_two_cells, 1})
