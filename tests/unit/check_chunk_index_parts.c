@@ -552,10 +552,11 @@ START_TEST(implicit_chunks_stay_where_they_are)
 
 	target_init(&t, "fixed_array_write-implicit.h5", "a", NULL);
 	t.layout.chunked.address = 800;
+	t.layout.chunked.element_size = 2;
 	set_shape(&t, 1, &most);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		chunk = (struct h5_chunk){.address = 800 + cases[i].at + cases[i].address,
-					  .size = 1 + cases[i].size,
+		chunk = (struct h5_chunk){.address = 800 + 2 * cases[i].at + cases[i].address,
+					  .size = 2 + cases[i].size,
 					  .filter_mask = cases[i].mask};
 		ck_assert_int_eq(h5_chunk_index_set(t.index, &cases[i].at, &chunk), cases[i].rc);
 		if (cases[i].rc)
@@ -566,6 +567,28 @@ START_TEST(implicit_chunks_stay_where_they_are)
 	SUCCEEDS(target_open_index(&t));
 	ck_assert_int_eq(h5_chunk_index_set(t.index, &first, &chunk), -ENOTSUP);
 	ck_assert_str_eq(h5_error_last()->text, "implicit index: its chunks cannot move");
+	target_release(&t);
+}
+END_TEST
+
+/* The dataspace says that there are more chunks than there can be. */
+START_TEST(implicit_chunks_beyond_the_maximum)
+{
+	static const uint64_t most[] = {2, 3}, more[][2] = {{2, 4}, {3, 3}};
+	struct target t;
+
+	target_init(&t, "fixed_array_write-implicit.h5", "a", NULL);
+	t.layout.chunked.address = 800;
+	set_shape(&t, 2, most);
+	ck_assert_uint_eq(target_count(&t), 6);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t n = 0;
+
+		h5_chunk_index_resize(t.index, more[i]);
+		ck_assert_int_eq(h5_chunk_index_walk(t.index, target_count_chunk, &n), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text, "implicit index: dimensions beyond their maximum");
+		ck_assert_uint_eq(n, i ? 6 : 3);
+	}
 	target_release(&t);
 }
 END_TEST
@@ -729,5 +752,6 @@ UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_b
 		{searches_beyond_the_maximum, 1}, {chunks_that_are_far_apart, 1},
 		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
 		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
-		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
-		{a_trim_behind_what_is_damaged, 1}, {a_key_inside_a_chunk, 1})
+		{implicit_chunks_beyond_the_maximum, 1}, {arrays_for_other_chunks, 1},
+		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_trim_behind_what_is_damaged, 1},
+		{a_key_inside_a_chunk, 1})
