@@ -18,8 +18,13 @@ static int open_index(struct h5_chunk_index *index)
 	return 0;
 }
 
-static struct h5_chunk chunk_at(const struct h5_chunk_index *index, uint64_t number)
+/* The chunk, if it can be stored. */
+static struct h5_chunk find(const struct h5_chunk_index *index, const uint64_t *scaled)
 {
+	uint64_t number;
+
+	if (!h5_chunk_index_number_of(index, scaled, &number))
+		return h5_chunk_absent();
 	return (struct h5_chunk){.address = index->layout.address + number * index->chunk_size,
 				 .size = index->chunk_size};
 }
@@ -27,11 +32,8 @@ static struct h5_chunk chunk_at(const struct h5_chunk_index *index, uint64_t num
 static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
 		  struct h5_chunk *chunk)
 {
-	uint64_t number;
-
 	(void)cursor;
-	if (h5_chunk_index_number_of(index, scaled, &number))
-		*chunk = chunk_at(index, number);
+	*chunk = find(index, scaled);
 	return 0;
 }
 
@@ -48,7 +50,7 @@ static bool next(const struct h5_chunk_index *index, uint64_t *scaled)
  * libhdf5. */
 static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block, void *arg)
 {
-	uint64_t scaled[H5_RANK_MAX] = {0}, n = 0;
+	uint64_t scaled[H5_RANK_MAX] = {0};
 	int rc;
 
 	(void)block;
@@ -56,14 +58,12 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_ex
 		if (!index->dims[i])
 			return 0;
 	do {
-		struct h5_chunk chunk = h5_chunk_absent();
+		const struct h5_chunk chunk = find(index, scaled);
 
-		rc = lookup(index, NULL, scaled, &chunk);
-		if (!rc && (chunk.address == H5_UNDEF || n++ == index->count))
-			rc = h5_fail(-EUCLEAN, index->layout.address,
-				     "implicit index: dimensions beyond their maximum");
-		if (!rc)
-			rc = visit(arg, &chunk);
+		if (chunk.address == H5_UNDEF)
+			return h5_fail(-EUCLEAN, index->layout.address,
+				       "implicit index: dimensions beyond their maximum");
+		rc = visit(arg, &chunk);
 	} while (!rc && next(index, scaled));
 	return rc;
 }
@@ -76,15 +76,12 @@ static uint64_t run(const struct h5_chunk_index *index)
 /* All chunks have their space from the creation of the dataset on, and keep it. */
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
-	struct h5_chunk old = h5_chunk_absent();
-	int rc = 0;
+	const struct h5_chunk old = find(index, scaled); /* none in an index that does not exist */
 
-	if (index->layout.address != H5_UNDEF)
-		rc = lookup(index, NULL, scaled, &old);
-	if (!rc && (old.address == H5_UNDEF || old.address != chunk->address || old.size != chunk->size ||
-		    chunk->filter_mask))
-		rc = h5_fail(-ENOTSUP, index->layout.address, "implicit index: its chunks cannot move");
-	return rc;
+	if (old.address == H5_UNDEF || old.address != chunk->address || old.size != chunk->size ||
+	    chunk->filter_mask)
+		return h5_fail(-ENOTSUP, index->layout.address, "implicit index: its chunks cannot move");
+	return 0;
 }
 
 /* Removes nothing: chunks beyond the dataspace are still there when it grows again. */
