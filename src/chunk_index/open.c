@@ -63,7 +63,6 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 	index->layout = *layout;
 	memcpy(index->dims, space->dims, sizeof index->dims);
 	memcpy(index->max, space->max, sizeof index->max);
-	index->layout_version = layout_version;
 	index->filtered = filtered;
 	index->chunk_size = chunk_size;
 	/* In layout version 4, and for structured chunks, the size of a chunk has one byte more than its

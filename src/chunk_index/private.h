@@ -58,7 +58,6 @@ struct h5_chunk_index {
 	struct h5_chunk_layout layout;
 	uint64_t dims[H5_RANK_MAX]; /* of the dataset */
 	uint64_t max[H5_RANK_MAX];  /* maximum dimensions of the dataset, or H5_UNLIMITED */
-	uint8_t layout_version;
 	bool filtered;
 	uint64_t chunk_size;   /* bytes, unfiltered */
 	uint8_t size_width;    /* bytes of the Chunk Size in a filtered or structured element */
