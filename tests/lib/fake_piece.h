@@ -4,6 +4,7 @@
 
 #include "io/io.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ struct fake {
 	struct h5_io io;
 	struct h5_io_stat st;
 	int read, stat, write, resize, sync, unlock; /* errors; 0: it succeeds */
-	unsigned unlocks, writes;
+	unsigned unlocks, writes, stats;
+	unsigned failing_stat; /* number of the stat that fails, from 1 on; 0: none */
 };
 
 static inline int fake_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
@@ -25,8 +27,10 @@ static inline int fake_read(struct h5_io *io, uint64_t offset, void *buf, size_t
 
 static inline int fake_stat(struct h5_io *io, struct h5_io_stat *st)
 {
-	*st = ((struct fake *)io)->st;
-	return ((struct fake *)io)->stat;
+	struct fake *fake = (struct fake *)io;
+
+	*st = fake->st;
+	return ++fake->stats == fake->failing_stat ? -EIO : fake->stat;
 }
 
 static inline int fake_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)

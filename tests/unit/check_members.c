@@ -612,6 +612,50 @@ START_TEST(any_member_can_fail)
 }
 END_TEST
 
+/* What members tell together. */
+START_TEST(members_tell_together)
+{
+	struct fake fakes[3];
+	struct h5_io *io = open_fakes(fakes, false);
+	struct h5_io_stat st;
+
+	for (unsigned i = 0; i < 3; i++)
+		fakes[i].st = (struct h5_io_stat){.size = 100 * (i + 1),
+						  .stored = 70 * (i + 1),
+						  .device = 8 + i,
+						  .inode = 20 + i,
+						  .mtime = {50 + i % 2, 7 - i},
+						  .ctime = {60, 5 + i % 2},
+						  .links = 1 + i % 2,
+						  .mode = 0640 + i,
+						  .locked = i != 1};
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert(st.device == 8 && st.inode == 20 && st.mode == 0640);
+	ck_assert_uint_eq(st.size, 100 + 200 + 300);
+	ck_assert_uint_eq(st.stored, 70 + 140 + 210);
+	ck_assert_uint_eq(st.end, 300 + 300);
+	ck_assert(st.mtime.tv_sec == 51 && st.mtime.tv_nsec == 6);
+	ck_assert(st.ctime.tv_sec == 60 && st.ctime.tv_nsec == 6);
+	ck_assert_uint_eq(st.links, 2);
+	ck_assert(!st.locked);
+	/* A member ends where the next one begins; behind the last one that has bytes there are none. */
+	fakes[0].st.size = fakes[0].st.stored = 101;
+	fakes[1].st.locked = true;
+	fakes[2].st.size = 0;
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert_uint_eq(st.size, 100 + 200);
+	ck_assert_uint_eq(st.stored, 100 + 140 + 210);
+	ck_assert_uint_eq(st.end, 100 + 200);
+	ck_assert(st.locked);
+	for (unsigned n = 1; n < 3; n++) {
+		fakes[0].stats = 0;
+		fakes[0].failing_stat = n;
+		ck_assert_int_eq(h5_io_stat(io, &st), -EIO);
+	}
+	h5_io_close(io);
+}
+END_TEST
+
 /* Of several members, which is the one that a file is. */
 START_TEST(members_are_found_by_their_identity)
 {
@@ -763,5 +807,6 @@ END_TEST
 
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
 	  pieces_that_can_be_written, what_is_missing_cannot_be_read, members_are_locked,
-	  names_of_other_files, names_behind_a_url, any_member_can_fail, members_are_found_by_their_identity,
-	  writes_end_before_the_last_address, pieces_while_memory_is_short, blocks_end_with_their_piece)
+	  names_of_other_files, names_behind_a_url, any_member_can_fail, members_tell_together,
+	  members_are_found_by_their_identity, writes_end_before_the_last_address,
+	  pieces_while_memory_is_short, blocks_end_with_their_piece)
