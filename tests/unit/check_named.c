@@ -194,6 +194,8 @@ static void begin(struct scene *s)
 	make_link(s, "in/loop", "loop");
 	snprintf(absolute, sizeof absolute, "%s/in/file", s->top);
 	make_link(s, "in/absolute", absolute);
+	snprintf(absolute, sizeof absolute, "%s/in/deep", s->top);
+	make_link(s, "in/deep/again", absolute);
 	s->fd = open(s->in, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_ge(s->fd, 0);
 }
@@ -233,6 +235,9 @@ START_TEST(names_that_may_lead_anywhere)
 		     {"deep/up", "in/file", 0},
 		     {"to_folder/up", "in/file", 0},
 		     {"absolute", "in/file", 0},
+		     {"deep/again/file", "in/deep/file", 0},
+		     {"deep/again/../file", "in/file", 0},
+		     {"deep/again/again/../deep/../../beside", "beside", 0},
 		     {"../beside", "beside", 0},
 		     {"out", "beside", 0},
 		     {"deep/../../in/relative", "in/file", 0},
