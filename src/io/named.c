@@ -187,8 +187,8 @@ static int go_up(struct walk *walk)
 	if (walk->from_root)
 		return 0;
 	rc = go_to_root(walk);
-	if (!rc)
-		rc = put_before(walk, "..");
+	/* There is room for it, since it was there before. */
+	(void)put_before(walk, "..");
 	return rc ? rc : put_before(walk, walk->directory);
 }
 
