@@ -272,6 +272,38 @@ START_TEST(either_file_of_pages_can_fail)
 }
 END_TEST
 
+/* Behind what the origin lacks nothing comes; behind where it shall end there are zeros. What a read has put
+ * there before it failed does not count. */
+START_TEST(an_origin_that_is_short_or_fails)
+{
+	struct fake origin = {.io.ops = &fake_ops, .st.size = 10};
+	const struct h5_io_paged paged = {.origin = &origin.io,
+					  .pages = &origin.io,
+					  .origin_end = 20,
+					  .end = 30,
+					  .open_runs = &open_runs};
+	char buf[30];
+	struct h5_io *io;
+	size_t got;
+
+	ck_assert_int_eq(h5_io_open_paged(&paged, &io), 0);
+	ck_assert_int_eq(h5_io_read_some(io, 0, buf, 30, &got), 0);
+	ck_assert_uint_eq(got, 10);
+	ck_assert_int_eq(h5_io_read_some(io, 4, buf, 8, &got), 0);
+	ck_assert_uint_eq(got, 6);
+	ck_assert_int_eq(h5_io_read_some(io, 12, buf, 4, &got), 0);
+	ck_assert_uint_eq(got, 0);
+	origin.st.size = 25;
+	ck_assert_int_eq(h5_io_read_some(io, 0, buf, 30, &got), 0);
+	ck_assert_uint_eq(got, 30);
+	ck_assert_mem_eq(buf, "ffffffffffffffffffff\0\0\0\0\0\0\0\0\0\0", 30);
+	origin.read = -EIO;
+	ck_assert_int_eq(h5_io_read_some(io, 0, buf, 30, &got), -EIO);
+	ck_assert_int_eq(h5_io_read_some(io, 4, buf, 8, &got), -EIO);
+	h5_io_close(io);
+}
+END_TEST
+
 /* ---- what is known of both ---- */
 
 enum { OLDER = 100, NEWER = 200, ENTRY = 300 };
@@ -362,4 +394,4 @@ END_TEST
 UNIT_MAIN("overlay", reads_see_patches, a_lock_beneath_that_cannot_be_given_up, what_is_beneath_is_asked,
 	  bytes_beneath_that_cannot_be_read, an_endless_one_goes_on_with_zeros,
 	  patches_are_found_by_their_offset, pages_replace_the_origin, either_file_of_pages_can_fail,
-	  a_stat_is_of_both_files, locks_and_bytes_of_both_files)
+	  an_origin_that_is_short_or_fails, a_stat_is_of_both_files, locks_and_bytes_of_both_files)
