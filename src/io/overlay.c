@@ -142,6 +142,5 @@ int h5_overlay_unlock(struct h5_io *io)
 void h5_overlay_release(struct h5_overlay *overlay)
 {
 	h5_io_close(overlay->beneath);
-	overlay->beneath = NULL;
 	h5_patches_release(&overlay->patches);
 }
