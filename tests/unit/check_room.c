@@ -1,6 +1,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/room.h"
+#include "format/superblock.h"
+#include "store/file_set.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -291,6 +293,53 @@ START_TEST(many_large_requests_come_to_their_end)
 }
 END_TEST
 
+/* ---- the room that files have ---- */
+
+/* As much as both caches together, and 64 MiB at least. */
+START_TEST(files_have_room_as_their_caches)
+{
+	enum { MIB = 1 << 20 };
+	static const struct {
+		size_t chunks, blocks, room;
+	} cases[] = {{1, 1, 64 * MIB},
+		     {40 * MIB, 24 * MIB, 64 * MIB},
+		     {40 * MIB, 24 * MIB + 1, 64 * MIB + 1},
+		     {100 * MIB, 0, 100 * MIB},
+		     {100 * MIB, 30 * MIB, 130 * MIB},
+		     {SIZE_MAX - 7, 7, SIZE_MAX},
+		     {SIZE_MAX - 7, 8, SIZE_MAX},
+		     {100 * MIB, SIZE_MAX, SIZE_MAX}};
+	const struct h5_superblock sb = {.version = 2,
+					 .size_of_offsets = 8,
+					 .size_of_lengths = 8,
+					 .extension = H5_UNDEF,
+					 .end = H5_SUPERBLOCK_NEW,
+					 .driver_info = H5_UNDEF,
+					 .root = 48};
+	uint8_t bytes[H5_SUPERBLOCK_NEW];
+	struct h5_writer w = h5_writer_init(bytes, sizeof bytes, 8, 8);
+
+	h5_superblock_encode(&w, &sb);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_file_set_options options = {.chunk_cache = cases[i].chunks,
+							    .block_cache = cases[i].blocks};
+		const size_t room = cases[i].room;
+		struct h5_account account = {0};
+		struct h5_charge charge = {0};
+		struct h5_file_set *set;
+
+		ck_assert_int_eq(h5_file_set_open_memory(bytes, sizeof bytes, &options, &set), 0);
+		h5_account_begin(&account, h5_file_set_room(set));
+		ck_assert_int_eq(h5_charge_set(&charge, room), 0);
+		if (room < SIZE_MAX)
+			ck_assert_int_eq(h5_charge_set(&charge, room + 1), -EFBIG);
+		h5_charge_release(&charge);
+		h5_account_end(&account);
+		h5_file_set_close(set);
+	}
+}
+END_TEST
+
 UNIT_MAIN("room", charges_are_refused_and_never_wait, a_request_that_is_not_wanted_any_more,
 	  a_request_that_fails_for_another_reason, a_release_after_the_end, turns_are_told,
-	  many_large_requests_come_to_their_end)
+	  many_large_requests_come_to_their_end, files_have_room_as_their_caches)
