@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/reader.h"
 #include "fault_alloc.h"
 #include "filter/filter.h"
 #include "filter/shuffle.h"
@@ -435,6 +436,36 @@ START_TEST(scaleoffset_fill_values_are_all_ones)
 }
 END_TEST
 
+/* A fill value has two parameters, or only the first of them; what comes behind is none of it. */
+START_TEST(scaleoffset_fill_values_have_64_bits)
+{
+	const uint8_t data[] = {2, 0, 0, 0, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x1b};
+	const uint32_t values[] = {2, 0, 4, 0, 8, 0, 0, 1, 0x89abcdef, 0x01234567, 0xffffffff};
+	static const uint64_t fills[] = {0, 0x89abcdef, 0x0123456789abcdef, 0x0123456789abcdef};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct h5_filter_buf buf;
+		uint64_t numbers[4];
+
+		ck_assert_int_eq(decode(6, values, 8 + i, data, sizeof data, 32, &buf), 0);
+		ck_assert_uint_eq(buf.size, sizeof numbers);
+		for (unsigned k = 0; k < 4; k++)
+			numbers[k] = h5_uint_from(buf.data + 8 * k, 8);
+		ck_assert(numbers[0] == 10 && numbers[1] == 11 && numbers[2] == 12);
+		ck_assert_uint_eq(numbers[3], fills[i]);
+		h5_filter_buf_release(&buf);
+	}
+	/* A number of them must be there. */
+	for (unsigned count = 0; count < 8; count++) {
+		struct h5_filter_buf buf;
+
+		ck_assert_int_eq(decode(6, values, count, data, sizeof data, 32, &buf), -EUCLEAN);
+		ck_assert_str_eq(h5_error_last()->text, "scaleoffset: parameters are missing");
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
 /* Descriptions that would loop, nest or grow without end. */
 START_TEST(nbit_descriptions_are_checked)
 {
@@ -688,6 +719,6 @@ UNIT_MAIN("filter", filters_are_found_by_id, registered_filters_have_names, chun
 	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
 	  shuffle_takes_elements_of_all_sizes, any_part_of_a_shuffle_can_be_undone,
 	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
-	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked, nbit_types_nest_64_deep,
-	  nbit_ends_when_nobody_waits, nbit_limits, scaleoffset_limits, buffers_grow_by_halves,
-	  elements_are_swapped)
+	  scaleoffset_fill_values_are_all_ones, scaleoffset_fill_values_have_64_bits,
+	  nbit_descriptions_are_checked, nbit_types_nest_64_deep, nbit_ends_when_nobody_waits, nbit_limits,
+	  scaleoffset_limits, buffers_grow_by_halves, elements_are_swapped)
