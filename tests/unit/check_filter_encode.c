@@ -262,20 +262,22 @@ END_TEST
 /* Another level in the same thread is not the one before. */
 START_TEST(deflate_has_levels)
 {
-	static const uint32_t levels[] = {1, 9, 1};
+	static const uint32_t levels[] = {0, 1, 9, 1, 0};
 	static uint8_t data[50000];
-	size_t sizes[3];
+	size_t sizes[5];
 
 	filter_data_fill(data, sizeof data, 2);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		struct h5_filter_buf buf;
 
 		SUCCEEDS(encode(DEFLATE, &levels[i], 1, data, sizeof data, &buf));
 		sizes[i] = buf.size;
 		h5_filter_buf_release(&buf);
 	}
-	ck_assert_uint_lt(sizes[1], sizes[0]);
-	ck_assert_uint_eq(sizes[2], sizes[0]);
+	ck_assert_uint_gt(sizes[0], sizeof data);
+	ck_assert_uint_lt(sizes[2], sizes[1]);
+	ck_assert_uint_eq(sizes[3], sizes[1]);
+	ck_assert_uint_eq(sizes[4], sizes[0]);
 }
 END_TEST
 
