@@ -315,8 +315,13 @@ START_TEST(links_of_any_length)
 							      .address = 700}),
 			 0);
 	check_written(&w, BYTES(1, 0x14, U64(3), 1, 1, 0x80, U16(700)));
-	/* There is room for the longest of all forms. */
-	ck_assert_uint_ge(h5_link_room(&(struct h5_link){0}), 2 + 1 + 8 + 1 + 8 + 8);
+	/* There is room for all fields that any form has, and for nothing else: version, flags, type, order
+	 * of creation, character set, the length of the name, address, the length of the target, the version
+	 * of an external one, and the ends of its two texts. */
+	ck_assert_uint_eq(h5_link_room(&(struct h5_link){0}), 1 + 1 + 1 + 8 + 1 + 8 + 8 + 2 + 1 + 2);
+	ck_assert_uint_eq(
+		h5_link_room(&(struct h5_link){.name_size = 100, .target_size = 20, .file_size = 3}),
+		33 + 100 + 20 + 3);
 	free(room);
 	free(text);
 }
