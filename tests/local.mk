@@ -36,6 +36,7 @@ UNIT_TESTS = \
 	tests/unit/check_dataset \
 	tests/unit/check_dataset_again \
 	tests/unit/check_dataset_bounds \
+	tests/unit/check_dataset_changes \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
@@ -304,6 +305,8 @@ tests_unit_check_dataset_again_SOURCES = tests/unit/check_dataset_again.c $(data
 tests_unit_check_dataset_again_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_bounds_SOURCES = tests/unit/check_dataset_bounds.c $(dataset_model) $(fault_alloc)
 tests_unit_check_dataset_bounds_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=fdatasync
+tests_unit_check_dataset_changes_SOURCES = tests/unit/check_dataset_changes.c $(dataset_model) $(fault_alloc)
+tests_unit_check_dataset_changes_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)

@@ -1,0 +1,228 @@
+/* Changes of datasets, one at a time: which chunks they filter, what they refuse, and what they do if
+ * something that must come first fails. */
+#include "change/object_header_edit.h"
+#include "change/object_header_insert.h"
+#include "change/transaction.h"
+#include "dataset/chunked_store.h"
+#include "dataset/reshape.h"
+#include "dataset_model.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- chunks at the edge ---- */
+
+enum { CHUNK = 4 * 4 }; /* bytes of a chunk */
+
+/* The chunks of a dataset of one dimension: each of them 'f' (filtered) or 'r' (raw). */
+static void check_chunks(struct model_run *r, struct model *m, const char *expected)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+
+	model_commit(r);
+	model_compare(r, m);
+	SUCCEEDS(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset));
+	for (uint64_t i = 0; expected[i]; i++) {
+		struct h5_chunk chunk;
+
+		SUCCEEDS(h5_chunk_index_lookup(dataset->index, NULL, &i, &chunk));
+		ck_assert_uint_ne(chunk.address, H5_UNDEF);
+		ck_assert_msg(chunk.filter_mask == (expected[i] == 'r'), "chunk %ju of %s has mask %u",
+			      (uintmax_t)i, expected, chunk.filter_mask);
+		if (expected[i] == 'r')
+			ck_assert_uint_eq(chunk.size, CHUNK);
+	}
+	h5_file_put(r->scratch.file, ref);
+}
+
+/* The last chunk is stored raw as long as it is not complete, however its rows come and go. */
+START_TEST(chunks_are_filtered_once_they_are_complete)
+{
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "edges", 1);
+	m = model_find(&r, "edges1");
+	ck_assert_uint_eq(m->rows, 7);
+	model_append(&r, m, 1);
+	check_chunks(&r, m, "ff");
+	model_append(&r, m, 1);
+	check_chunks(&r, m, "ffr");
+	model_append(&r, m, 2);
+	check_chunks(&r, m, "ffr");
+	model_append(&r, m, 1);
+	check_chunks(&r, m, "fff");
+	model_append(&r, m, 6);
+	check_chunks(&r, m, "ffffr");
+	model_append(&r, m, 3);
+	check_chunks(&r, m, "fffffr");
+	model_resize(&r, m, 24);
+	check_chunks(&r, m, "ffffff");
+	model_resize(&r, m, 21);
+	check_chunks(&r, m, "fffffr");
+	model_resize(&r, m, 20);
+	check_chunks(&r, m, "fffff");
+	model_resize(&r, m, 14);
+	check_chunks(&r, m, "fffr");
+	model_reopen(&r);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- what comes first ---- */
+
+/* From here on, `n` calls are those of a commit. */
+static struct model *begin_change(struct model_run *r, unsigned long *n)
+{
+	struct model *m;
+
+	model_begin(r, "latest", 1);
+	m = model_find(r, "both");
+	model_append(r, m, 1);
+	SUCCEEDS(h5_tx_settle(r->scratch.file));
+	r->fault.error = -ENOSPC;
+	if (!n)
+		return m;
+	*n = r->fault.calls;
+	SUCCEEDS(h5_tx_commit(r->scratch.file));
+	*n = r->fault.calls - *n;
+	return m;
+}
+
+static int make_smaller(struct model *m, bool all)
+{
+	const uint64_t dims[] = {10, 12};
+
+	return all ? h5_dataset_reshape(m->writer, dims) : h5_dataset_writer_resize(m->writer, 5);
+}
+
+/* A dataset becomes smaller after a commit of what it was before. If that fails it stays as it is. */
+START_TEST(a_dataset_that_cannot_be_committed_stays)
+{
+	const uint64_t smaller = _i ? 10 * 12 * 4 : 5 * 14 * 4;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+	unsigned long n;
+	struct model *m;
+
+	(void)begin_change(&r, &n);
+	model_end(&r);
+	ck_assert_uint_gt(n, 2);
+	for (unsigned long i = 1; i <= n; i++) {
+		m = begin_change(&r, NULL);
+		fault_io_arm(&r.fault, i);
+		ck_assert_int_eq(make_smaller(m, _i), -ENOSPC);
+		ck_assert(fault_io_disarm(&r.fault));
+		if (h5_tx_is_writable(r.scratch.file)) {
+			model_compare(&r, m);
+			SUCCEEDS(make_smaller(m, _i));
+			ck_assert_uint_eq(h5_dataset_writer_size(m->writer), smaller);
+		} else {
+			model_close(&r);
+			scratch_open(&r.scratch);
+			SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+			ck_assert(dataset->size == m->size || dataset->size == m->size - m->row);
+			h5_file_put(r.scratch.file, ref);
+		}
+		model_end(&r);
+	}
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+/* SWMR readers do not look for a message of a header that is in an index of shared ones, so it cannot change.
+ */
+START_TEST(messages_that_readers_keep)
+{
+	const enum h5_message_type type = _i ? H5_MSG_LAYOUT : H5_MSG_DATASPACE;
+	const struct h5_dataset *dataset;
+	struct h5_dataset_writer *writer;
+	const struct h5_message *old;
+	struct h5_new_message new;
+	struct h5_header header;
+	struct h5_lru_entry *ref;
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "plain1");
+	SUCCEEDS(h5_header_load(r.scratch.file, m->address, &header));
+	old = h5_header_find(&header, type);
+	new = (struct h5_new_message){.type = type,
+				      .flags = (uint8_t)(old->flags | H5_MSG_FLAG_TRACKED),
+				      .body = old->data,
+				      .size = old->size};
+	SUCCEEDS(h5_header_set(r.scratch.file, m->address, old, &new));
+	h5_header_release(&header);
+	SUCCEEDS(h5_tx_commit(r.scratch.file));
+	model_close(&r);
+	r.scratch.options.swmr = true;
+	scratch_open(&r.scratch);
+	SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+	ck_assert(!h5_dataset_can_be_written(dataset, false));
+	h5_file_put(r.scratch.file, ref);
+	ck_assert_int_eq(h5_dataset_writer_get(r.scratch.file, m->address, false, &writer), -EPERM);
+	ck_assert_str_eq(h5_error_last()->text,
+			 _i ? "object header: message type 0x8 is shared: changing it is not supported"
+			    : "object header: message type 0x1 is shared: changing it is not supported");
+	m = model_find(&r, "plain2");
+	SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+	ck_assert(h5_dataset_can_be_written(dataset, false));
+	h5_file_put(r.scratch.file, ref);
+	model_append(&r, m, 1);
+	model_compare(&r, m);
+	model_end(&r);
+}
+END_TEST
+
+/* ---- what is found ---- */
+
+static int set_address(const void *address, uint8_t *body, size_t n)
+{
+	ck_assert_uint_ge(n, 18);
+	ck_assert(body[0] >= 3 && body[1] == H5_LAYOUT_CONTIGUOUS);
+	memcpy(body + 2, address, 8);
+	return 0;
+}
+
+/* The check of a dataset in one piece, whose bytes are said to end so far from the end of the file. */
+static int check_end(struct model_run *r, const struct model *m, int64_t beyond)
+{
+	const uint64_t address = h5_file_end(r->scratch.file) - m->size + (uint64_t)beyond;
+	const struct h5_dataset *dataset;
+	struct h5_damage damage = {0};
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_header_update(r->scratch.file, m->address, H5_MSG_LAYOUT, set_address, &address));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset));
+	SUCCEEDS(h5_dataset_check(dataset, &damage, NULL, NULL));
+	h5_file_put(r->scratch.file, ref);
+	if (damage.first.code)
+		ck_assert_str_eq(damage.first.text, "dataset: its data reach beyond the end of the file");
+	return damage.first.code;
+}
+
+START_TEST(data_beyond_the_end_are_damage)
+{
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "matrix");
+	ck_assert_uint_gt(m->size, 100);
+	ck_assert_int_eq(check_end(&r, m, -1), 0);
+	ck_assert_int_eq(check_end(&r, m, 0), 0);
+	ck_assert_int_eq(check_end(&r, m, 1), -EUCLEAN);
+	ck_assert_int_eq(check_end(&r, m, (int64_t)m->size), -EUCLEAN);
+	ck_assert_int_eq(check_end(&r, m, (int64_t)m->size + 1), -EUCLEAN);
+	ck_assert_int_eq(check_end(&r, m, INT64_C(1) << 50), -EUCLEAN);
+	model_end(&r);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_changes", {chunks_are_filtered_once_they_are_complete, 1},
+		{a_dataset_that_cannot_be_committed_stays, 2}, {messages_that_readers_keep, 2},
+		{data_beyond_the_end_are_damage, 1})
