@@ -445,7 +445,6 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 		rc = h5_shared_table_drop_header(g->file, address, g->shared, g->shared_count, gather_use, g);
 	g->shared_count = 0;
 	h5_file_put(g->file, ref);
-	h5_tx_forget(g->file, address);
 	return rc;
 }
 
