@@ -657,6 +657,104 @@ START_TEST(fpzip_arithmetic_is_checked)
 }
 END_TEST
 
+/* A range coder, which writes numbers whose values are all equally likely. */
+struct range {
+	uint32_t low, range;
+	uint8_t bytes[128];
+	size_t n;
+};
+
+static void range_leave(struct range *r, unsigned bytes)
+{
+	for (; bytes; bytes--) {
+		r->bytes[r->n++] = (uint8_t)(r->low >> 24);
+		r->low <<= 8;
+	}
+}
+
+static void range_put(struct range *r, unsigned bits, uint32_t number)
+{
+	for (unsigned at = 0, n; at < bits; at += n) {
+		n = bits - at < 16 ? bits - at : 16;
+		r->range >>= n;
+		r->low += r->range * (number >> at & ((1u << n) - 1));
+		while (!((r->low ^ (r->low + r->range)) >> 24)) {
+			range_leave(r, 1);
+			r->range <<= 8;
+		}
+		if (!(r->range >> 16)) {
+			range_leave(r, 2);
+			r->range = -r->low;
+		}
+	}
+}
+
+/* What is told of a header alone, of a thousand numbers, when a hundred bytes may come out. */
+static const char *read_fpzip(const char *name, uint32_t version, uint32_t arithmetic, bool wide,
+			      uint32_t precision)
+{
+	struct range r = {.range = UINT32_MAX};
+	struct h5_filter_buf buf;
+
+	for (unsigned i = 0; i < 4; i++)
+		range_put(&r, 8, (uint8_t)name[i]);
+	range_put(&r, 16, version);
+	range_put(&r, 8, arithmetic);
+	range_put(&r, 1, wide);
+	range_put(&r, 7, precision);
+	range_put(&r, 32, 100);
+	range_put(&r, 32, 10);
+	range_put(&r, 32, 1);
+	range_put(&r, 32, 1);
+	range_leave(&r, 4);
+	ck_assert_int_ne(decode(32014, NULL, 0, r.bytes, r.n, 100, &buf), 0);
+	h5_filter_buf_release(&buf);
+	return h5_error_last()->text;
+}
+
+START_TEST(fpzip_headers_are_checked)
+{
+	static const struct {
+		uint32_t version, arithmetic;
+		bool wide;
+		uint32_t precision;
+		const char *text;
+	} cases[] = {
+		{0x110, 1, false, 0, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, false, 32, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, false, 2, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, false, 3, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, true, 0, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, true, 64, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, true, 4, "fpzip: more than 100 bytes come out"},
+		{0x110, 1, false, 1, "fpzip: 1 bits of numbers of 32"},
+		{0x110, 1, false, 33, "fpzip: 33 bits of numbers of 32"},
+		{0x110, 1, true, 2, "fpzip: 2 bits of numbers of 64"},
+		{0x110, 1, true, 5, "fpzip: 5 bits of numbers of 64"},
+		{0x110, 1, true, 63, "fpzip: 63 bits of numbers of 64"},
+		{0x110, 1, true, 66, "fpzip: 66 bits of numbers of 64"},
+		{0x111, 1, false, 0, "fpzip: version 0x111, arithmetic 1"},
+		{0x10f, 1, false, 0, "fpzip: version 0x10f, arithmetic 1"},
+		{0x110, 0, false, 0, "fpzip: version 0x110, arithmetic 0"},
+		{0x110, 2, false, 0, "fpzip: version 0x110, arithmetic 2"},
+	};
+
+	if (!h5_filter_find(32014)->decode)
+		return;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		ck_assert_str_eq(read_fpzip("fpz", cases[i].version, cases[i].arithmetic, cases[i].wide,
+					    cases[i].precision),
+				 cases[i].text);
+	for (unsigned i = 0; i < 4; i++)
+		for (int change = -1; change <= 1; change += 2) {
+			char name[4] = "fpz";
+
+			name[i] = (char)(name[i] + change);
+			ck_assert_str_eq(read_fpzip(name, 0x110, 1, false, 0), "fpzip: bad header");
+		}
+}
+END_TEST
+
 /* Noise behind the header, which does not end: in the first two, all bits make some number, but the code has
  * gaps; in the others, differences lead out of the range of numbers soon. */
 START_TEST(fpzip_noise_is_damage)
@@ -693,4 +791,4 @@ UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limi
 	  bitshuffle_transposes, vbz_numbers, blosc2_frames_are_checked, szip_parameters_are_checked,
 	  zfp_headers_are_checked, zfp_reads_no_further, streams_are_checked, images_are_checked,
 	  zstd_frames_take_the_memory_that_they_need, reasons_are_told, fpzip_arithmetic_is_checked,
-	  fpzip_noise_is_damage)
+	  fpzip_headers_are_checked, fpzip_noise_is_damage)
