@@ -4,11 +4,15 @@
 #include "change/object_header_insert.h"
 #include "change/open.h"
 #include "change/transaction.h"
+#include "dataset/create.h"
 #include "dataset/removal.h"
 #include "dataset/values.h"
+#include "dataset/writer.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
+#include "object/global_heap_write.h"
 #include "object/group.h"
+#include "object/numpy_parse.h"
 #include "object/own_message.h"
 #include "object/shared_table.h"
 #include "removal_scene.h"
@@ -533,6 +537,98 @@ START_TEST(tracked_attributes_use_types)
 }
 END_TEST
 
+/* An object that uses several datatypes lets go of all of them. */
+START_TEST(several_types)
+{
+	const struct h5_message *attribute;
+	struct h5_new_message other;
+	struct removal_scene s;
+	struct h5_header header;
+	struct h5_file *file;
+	uint64_t object, kept, last;
+	uint8_t *body, *at, address[8];
+
+	removal_open(&s, "types-", removal_versions[_i]);
+	file = s.scratch.file;
+	object = removal_find(&s, "0/dataset");
+	kept = removal_find(&s, "types/kept");
+	last = committed_type(&s, "0/user");
+	ck_assert_uint_ne(kept, last);
+	SUCCEEDS(h5_header_load(file, object, &header));
+	attribute = h5_header_find(&header, H5_MSG_ATTRIBUTE);
+	ck_assert_ptr_nonnull(attribute);
+	body = malloc(attribute->size);
+	memcpy(body, attribute->data, attribute->size);
+	h5_uint_to(address, kept, sizeof address);
+	at = memmem(body, attribute->size, address, sizeof address);
+	ck_assert_ptr_nonnull(at);
+	h5_uint_to(at, last, sizeof address);
+	other = (struct h5_new_message){
+		.type = H5_MSG_ATTRIBUTE, .flags = attribute->flags, .body = body, .size = attribute->size};
+	SUCCEEDS(h5_header_insert(file, object, &other));
+	SUCCEEDS(h5_header_set_references(file, last, scratch_references(file, last) + 1));
+	free(body);
+	h5_header_release(&header);
+	ck_assert_uint_eq(count_uses(file, object, kept), 2);
+	ck_assert_uint_eq(count_uses(file, object, last), 1);
+	ck_assert_uint_eq(scratch_references(file, kept), 27);
+	ck_assert_uint_eq(scratch_references(file, last), 2);
+	SUCCEEDS(removal_remove(&s, "0/dataset"));
+	ck_assert_uint_eq(scratch_references(file, kept), 25);
+	ck_assert_uint_eq(scratch_references(file, last), 1);
+	SUCCEEDS(h5_tx_commit(file));
+	removal_end(&s);
+}
+END_TEST
+
+/* The elements of a long dataset are looked at one slab after the other. Those in the first, the second and
+ * the last one have all objects of a collection, which goes with them. */
+START_TEST(values_of_many_elements)
+{
+	enum { ELEMENT = 16, ROWS = 40000, COLLECTION = 4096 };
+	static const unsigned rows[] = {0, 20000, ROWS - 1};
+	struct h5_new_dataset how = {
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {ROWS}, .max = {ROWS}},
+		.layout = H5_LAYOUT_CONTIGUOUS};
+	uint8_t *data = calloc(ROWS, ELEMENT);
+	struct h5_global_heap_writer heap;
+	struct h5_dataset_writer *writer;
+	uint64_t address, collection;
+	struct h5_datatype *type;
+	struct h5_extents space = {0};
+	struct removal_scene s = {0};
+
+	scratch_init(&s.scratch, "header_create-latest.h5");
+	scratch_open(&s.scratch);
+	h5_global_heap_writer_init(&heap, s.scratch.file);
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t *element = data + (size_t)rows[i] * ELEMENT;
+		uint32_t index;
+
+		SUCCEEDS(h5_global_heap_put(&heap, "text", 4, &collection, &index));
+		h5_uint_to(element, 4, 4);
+		h5_uint_to(element + 4, collection, 8);
+		h5_uint_to(element + 12, index, 4);
+	}
+	h5_global_heap_writer_release(&heap);
+	SUCCEEDS(h5_numpy_parse("vlen str", 8, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s.scratch.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_dataset_writer_get(s.scratch.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, (size_t)ROWS * ELEMENT));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(h5_object_remove(s.scratch.file, address));
+	SUCCEEDS(h5_extents_add(&space, collection, COLLECTION));
+	removal_assert_is_free(&s, &space);
+	h5_extents_release(&space);
+	h5_dataset_writers_close(s.scratch.file);
+	removal_end(&s);
+	free(data);
+}
+END_TEST
+
 /* The last dataset that uses a datatype is removed. The datatype has a damaged header, so it keeps its space.
  */
 START_TEST(a_damaged_type_stays)
@@ -612,7 +708,8 @@ END_TEST
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS}, {names_that_were_not_counted, 1},
 		{mappings_that_are_nowhere, 1}, {too_many_names, REMOVAL_VERSIONS},
 		{a_type_that_uses_itself, REMOVAL_VERSIONS}, {tracked_attributes_use_types, REMOVAL_VERSIONS},
-		{a_damaged_type_stays, REMOVAL_VERSIONS}, {extents_are_what_libhdf5_frees, REMOVAL_VERSIONS},
+		{a_damaged_type_stays, REMOVAL_VERSIONS}, {several_types, REMOVAL_VERSIONS},
+		{values_of_many_elements, 1}, {extents_are_what_libhdf5_frees, REMOVAL_VERSIONS},
 		{no_byte_is_of_two_objects, RARE}, {objects_go, REMOVAL_VERSIONS},
 		{space_is_used_again, REMOVAL_VERSIONS}, {uses_of_types_are_counted, REMOVAL_VERSIONS},
 		{low_counts, REMOVAL_VERSIONS}, {a_table_of_shared_messages_moves, 2},
