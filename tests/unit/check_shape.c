@@ -365,16 +365,21 @@ START_TEST(the_largest_shape)
 }
 END_TEST
 
-/* Of many rows that are not stored none is looked at, though each has chunks outside of the new columns. */
+/* Of many rows that are not stored none is looked at, though each has chunks outside of the new columns. What
+ * is outside of them does not come back. */
 START_TEST(many_rows_become_narrower)
 {
-	static const uint64_t wide[3] = {UINT64_C(1) << 40, 10, 8}, narrow[3] = {UINT64_C(1) << 40, 10, 3};
+	enum { FIRST = 7, STORED = 3, A = 10, B = 8, ROW = A * B };
+	static const uint64_t many = UINT64_C(1) << 40;
+	/* To the edge of a chunk or not, and in one or both of the other dimensions. */
+	static const uint64_t shapes_of_rows[][2] = {{10, 3}, {10, 4}, {4, 3}, {4, 8}, {5, 4}, {5, 5}};
+	const uint64_t *narrow = shapes_of_rows[_i];
 	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {1, 5, 4}};
+	uint8_t data[STORED * ROW], found[STORED * ROW];
 	const struct h5_dataset *dataset;
 	struct h5_dataset_writer *writer;
 	struct h5_datatype *type;
 	struct h5_lru_entry *ref;
-	uint8_t data[10 * 3], expected[10 * 3];
 	struct scratch s;
 	uint64_t address;
 
@@ -383,7 +388,7 @@ START_TEST(many_rows_become_narrower)
 	scratch_open(&s);
 	how.space.kind = H5_SPACE_SIMPLE;
 	how.space.rank = 3;
-	memcpy(how.space.dims, wide, sizeof wide);
+	memcpy(how.space.dims, (const uint64_t[]){many, A, B}, 3 * sizeof many);
 	for (unsigned i = 0; i < 3; i++)
 		how.space.max[i] = H5_UNLIMITED;
 	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
@@ -392,15 +397,23 @@ START_TEST(many_rows_become_narrower)
 	h5_datatype_free(type);
 	SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
 	memset(data, 'd', sizeof data);
-	SUCCEEDS(h5_dataset_writer_write(writer, 10 * 8 * 7, data, sizeof data));
-	SUCCEEDS(h5_dataset_reshape(writer, narrow));
-	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_dataset_writer_write(writer, ROW * FIRST, data, sizeof data));
+	SUCCEEDS(h5_dataset_reshape(writer, (const uint64_t[]){many, narrow[0], narrow[1]}));
 	SUCCEEDS(h5_tx_commit(s.file));
 	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
-	SUCCEEDS(h5_dataset_read(dataset, 10 * 3 * 7, data, sizeof data));
+	SUCCEEDS(h5_dataset_read(dataset, narrow[0] * narrow[1] * FIRST, found,
+				 narrow[0] * narrow[1] * STORED));
+	ck_assert_mem_eq(found, data, narrow[0] * narrow[1] * STORED);
+	h5_file_put(s.file, ref);
+	SUCCEEDS(h5_dataset_reshape(writer, how.space.dims));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(s.file));
 	for (unsigned i = 0; i < sizeof data; i++)
-		expected[i] = i / 3 * 8 + i % 3 < sizeof data ? 'd' : 0;
-	ck_assert_mem_eq(data, expected, sizeof data);
+		if (i / B % A >= narrow[0] || i % B >= narrow[1])
+			data[i] = 0;
+	SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+	SUCCEEDS(h5_dataset_read(dataset, ROW * FIRST, found, sizeof found));
+	ck_assert_mem_eq(found, data, sizeof data);
 	h5_file_put(s.file, ref);
 	h5_dataset_writers_close(s.file);
 	scratch_release(&s);
@@ -563,6 +576,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("shape", {what_is_outside_is_used_again, KINDS}, {what_is_outside_goes_once, KINDS},
 		{space_of_what_another_program_has_left, KINDS}, {the_largest_shape, 2},
-		{many_rows_become_narrower, 1}, {no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
+		{many_rows_become_narrower, 6}, {no_read_in_the_midst, KINDS}, {every_allocation_can_fail, 2},
 		{what_is_outside_goes_later, 2}, {new_rows_are_cut, 2}, {smaller_shapes_are_committed, 1},
 		{killed_between_cells, 2})
