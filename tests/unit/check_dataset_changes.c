@@ -3,9 +3,11 @@
 #include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
-#include "dataset/chunked_store.h"
+#include "dataset/create.h"
 #include "dataset/reshape.h"
 #include "dataset_model.h"
+#include "fault_alloc.h"
+#include "object/numpy_parse.h"
 
 #include <errno.h>
 #include <string.h>
@@ -131,6 +133,192 @@ START_TEST(a_dataset_that_cannot_be_committed_stays)
 }
 END_TEST
 
+/* ---- what lies outside of a new shape ---- */
+
+static int count_chunk(void *count, const struct h5_chunk *chunk)
+{
+	(void)chunk;
+	++*(unsigned *)count;
+	return 0;
+}
+
+/* The dataset has these dimensions and so many chunks. Of `was`, elements that had so many columns, it has
+ * the first columns; others have the fill value. */
+static void check_shape(struct model_run *r, const struct model *m, const uint64_t dims[2], unsigned chunks,
+			uint64_t columns)
+{
+	const uint64_t was = m->row / m->element;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	unsigned count = 0;
+	uint8_t *data;
+
+	SUCCEEDS(h5_tx_settle(r->scratch.file));
+	SUCCEEDS(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset));
+	ck_assert_mem_eq(dataset->space.dims, dims, 2 * sizeof *dims);
+	SUCCEEDS(h5_chunk_index_walk(dataset->index, count_chunk, &count));
+	ck_assert_msg(count == chunks, "%s: %u chunks of %u", m->name, count, chunks);
+	data = malloc(dataset->size);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, dataset->size));
+	for (uint64_t i = 0; i < dims[0] * dims[1]; i++) {
+		const uint64_t row = i / dims[1], column = i % dims[1];
+		const uint8_t *expected =
+			column < columns ? m->data + (row * was + column) * m->element : m->fill;
+
+		ck_assert_mem_eq(data + i * m->element, expected, m->element);
+	}
+	free(data);
+	h5_file_put(r->scratch.file, ref);
+}
+
+/* Chunks outside go. Those that come have the fill value, and with early allocation are stored at once. */
+START_TEST(chunks_go_and_come_with_the_shape)
+{
+	static const struct {
+		const char *version, *name;
+		bool early;
+	} cases[] = {{"latest", "both", false},		 {"latest", "both_gzip", false},
+		     {"earliest", "plain2", false},	 {"earliest", "plain2_gzip", false},
+		     {"latest", "early_gzip", true},	 {"earliest", "early_gzip", true},
+		     {"latest", "early_unlimited", true}};
+	struct model_run r;
+	struct model *m;
+	uint64_t dims[2];
+
+	model_begin(&r, cases[_i].version, 1);
+	m = model_find(&r, cases[_i].name);
+	ck_assert_uint_eq(m->rows, 9);
+	dims[0] = m->rows;
+	dims[1] = m->row / m->element;
+	/* 3 by 3 chunks of 4 rows and 5 columns. */
+	check_shape(&r, m, dims, 9, dims[1]);
+	SUCCEEDS(h5_dataset_reshape(model_writer(&r, m), (const uint64_t[]){9, 10}));
+	check_shape(&r, m, (const uint64_t[]){9, 10}, 6, 10);
+	SUCCEEDS(h5_dataset_reshape(m->writer, (const uint64_t[]){9, 4}));
+	check_shape(&r, m, (const uint64_t[]){9, 4}, 3, 4);
+	SUCCEEDS(h5_dataset_reshape(m->writer, dims));
+	check_shape(&r, m, dims, cases[_i].early ? 9 : 3, 4);
+	SUCCEEDS(h5_dataset_reshape(m->writer, (const uint64_t[]){8, 11}));
+	check_shape(&r, m, (const uint64_t[]){8, 11}, cases[_i].early ? 6 : 2, 4);
+	model_end(&r);
+}
+END_TEST
+
+enum { SIDE = 30 };
+
+/* A square of bytes in chunks of one, of which the index has a block that moves with each change. */
+static struct h5_dataset_writer *make_square(struct scratch *s, uint8_t data[SIDE * SIDE])
+{
+	struct h5_new_dataset how = {
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 2, .dims = {SIDE, SIDE}, .max = {SIDE, SIDE}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {1, 1}};
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	uint64_t address;
+
+	scratch_init(s, "header_create-latest.h5");
+	scratch_open(s);
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s->file, &how, &address));
+	h5_datatype_free(type);
+	for (unsigned i = 0; i < SIDE * SIDE; i++)
+		data[i] = (uint8_t)(1 + i % 250);
+	SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, SIDE * SIDE));
+	SUCCEEDS(h5_tx_commit(s->file));
+	return writer;
+}
+
+/* Space that was given up gets other bytes. */
+static void use_space(struct scratch *s)
+{
+	uint8_t block[512];
+
+	memset(block, 0xff, sizeof block);
+	for (unsigned i = 0; i < 3; i++) {
+		SUCCEEDS(h5_tx_commit(s->file));
+		for (unsigned k = 0; k < 40; k++) {
+			uint64_t at;
+
+			SUCCEEDS(h5_tx_allocate(s->file, H5_ALLOCATE_RAW, sizeof block, &at));
+			SUCCEEDS(h5_tx_write(s->file, at, block, sizeof block));
+		}
+	}
+	SUCCEEDS(h5_tx_commit(s->file));
+}
+
+/* A reader finds so many rows and columns of the square. */
+static void read_square(struct scratch *s, const struct h5_dataset_writer *writer, const uint8_t *data,
+			uint64_t rows, uint64_t columns)
+{
+	const struct h5_dataset *dataset;
+	uint8_t found[SIDE * SIDE];
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_dataset_get(s->file, h5_dataset_writer_participant(writer)->address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, rows * columns);
+	SUCCEEDS(h5_dataset_read(dataset, 0, found, rows * columns));
+	for (unsigned i = 0; i < rows * columns; i++)
+		ck_assert_uint_eq(found[i], data[i / columns * SIDE + i % columns]);
+	h5_file_put(s->file, ref);
+}
+
+static void end_square(struct scratch *s, struct h5_dataset_writer *writer)
+{
+	h5_dataset_writer_put(writer);
+	h5_dataset_writers_close(s->file);
+	scratch_release(s);
+}
+
+/* Readers look for chunks in the index as it is once chunks have gone. */
+START_TEST(readers_see_an_index_that_changes)
+{
+	struct h5_dataset_writer *writer;
+	uint8_t data[SIDE * SIDE];
+	struct scratch s;
+
+	writer = make_square(&s, data);
+	SUCCEEDS(h5_dataset_reshape(writer, (const uint64_t[]){SIDE, 1}));
+	use_space(&s);
+	read_square(&s, writer, data, SIDE, 1);
+	end_square(&s, writer);
+}
+END_TEST
+
+/* The same of rows that cannot go at once, for lack of memory. */
+START_TEST(readers_see_an_index_that_changes_later)
+{
+	unsigned later = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_dataset_writer *writer;
+		uint8_t data[SIDE * SIDE];
+		struct scratch s;
+		int rc;
+
+		writer = make_square(&s, data);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_dataset_writer_resize(writer, 2);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		if (!rc) {
+			later += fired;
+			read_square(&s, writer, data, 2, SIDE);
+			SUCCEEDS(h5_tx_settle(s.file));
+			use_space(&s);
+			read_square(&s, writer, data, 2, SIDE);
+		}
+		end_square(&s, writer);
+	}
+	ck_assert_uint_gt(later, 0);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 /* SWMR readers do not look for a message of a header that is in an index of shared ones, so it cannot change.
@@ -224,5 +412,6 @@ START_TEST(data_beyond_the_end_are_damage)
 END_TEST
 
 UNIT_MAIN_LOOPS("dataset_changes", {chunks_are_filtered_once_they_are_complete, 1},
-		{a_dataset_that_cannot_be_committed_stays, 2}, {messages_that_readers_keep, 2},
-		{data_beyond_the_end_are_damage, 1})
+		{a_dataset_that_cannot_be_committed_stays, 2}, {chunks_go_and_come_with_the_shape, 7},
+		{readers_see_an_index_that_changes, 1}, {readers_see_an_index_that_changes_later, 1},
+		{messages_that_readers_keep, 2}, {data_beyond_the_end_are_damage, 1})
