@@ -319,6 +319,42 @@ START_TEST(readers_see_an_index_that_changes_later)
 }
 END_TEST
 
+/* Rows that could not be removed when the dataset became smaller do not come back with other ones. */
+START_TEST(rows_that_stay_behind)
+{
+	static const char *const names[] = {"plain1", "plain1_gzip"};
+	unsigned later = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct model_run r;
+		struct model *m;
+		uint64_t rows;
+		int rc;
+
+		model_begin(&r, _i % 2 ? "latest" : "earliest", 1);
+		m = model_find(&r, names[_i / 2]);
+		model_append(&r, m, 1);
+		model_commit(&r);
+		rows = m->rows;
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_dataset_writer_resize(m->writer, 1);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		if (!rc) {
+			later += fired;
+			model_set_rows(m, 1);
+			model_resize(&r, m, rows);
+			model_compare(&r, m);
+		}
+		model_end(&r);
+	}
+	ck_assert_uint_gt(later, 0);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 /* SWMR readers do not look for a message of a header that is in an index of shared ones, so it cannot change.
@@ -363,6 +399,50 @@ START_TEST(messages_that_readers_keep)
 	model_append(&r, m, 1);
 	model_compare(&r, m);
 	model_end(&r);
+}
+END_TEST
+
+/* An index of chunks that SWMR readers cannot follow is told before anybody writes. */
+START_TEST(an_index_that_readers_cannot_follow)
+{
+	const struct h5_layout layout = {.version = 3,
+					 .class = H5_LAYOUT_CHUNKED,
+					 .chunked = {.index = H5_INDEX_BTREE1,
+						     .rank = 1,
+						     .dims = {4},
+						     .element_size = 1,
+						     .address = H5_UNDEF}};
+	struct h5_new_dataset how = {
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {10}, .max = {H5_UNLIMITED}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {4},
+		.stored = &layout};
+	const struct h5_dataset *dataset;
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	struct h5_lru_entry *ref;
+	struct scratch s;
+	uint64_t address;
+
+	scratch_init(&s, "header_create-latest.h5");
+	scratch_open(&s);
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s.file, &how, &address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_tx_commit(s.file));
+	for (unsigned swmr = 0; swmr < 2; swmr++) {
+		scratch_close(&s);
+		s.options.swmr = swmr;
+		scratch_open(&s);
+		SUCCEEDS(h5_dataset_get(s.file, address, &ref, &dataset));
+		ck_assert_str_eq(h5_dataset_index_name(dataset), "btree1");
+		ck_assert_int_eq(h5_dataset_can_be_written(dataset, false), !swmr);
+		h5_file_put(s.file, ref);
+	}
+	ck_assert_int_eq(h5_dataset_writer_get(s.file, address, false, &writer), -ENOTSUP);
+	ck_assert_str_eq(h5_error_last()->text, "dataset: SWMR readers cannot follow its version 1 B-tree");
+	scratch_release(&s);
 }
 END_TEST
 
@@ -411,7 +491,8 @@ START_TEST(data_beyond_the_end_are_damage)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_changes", {chunks_are_filtered_once_they_are_complete, 1},
+UNIT_MAIN_LOOPS("dataset_changes", {an_index_that_readers_cannot_follow, 1}, {rows_that_stay_behind, 4},
+		{chunks_are_filtered_once_they_are_complete, 1},
 		{a_dataset_that_cannot_be_committed_stays, 2}, {chunks_go_and_come_with_the_shape, 7},
 		{readers_see_an_index_that_changes, 1}, {readers_see_an_index_that_changes_later, 1},
 		{messages_that_readers_keep, 2}, {data_beyond_the_end_are_damage, 1})
