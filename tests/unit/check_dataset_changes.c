@@ -3,6 +3,7 @@
 #include "change/object_header_edit.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
+#include "dataset/chunked_store.h"
 #include "dataset/create.h"
 #include "dataset/reshape.h"
 #include "dataset_model.h"
@@ -446,6 +447,41 @@ START_TEST(an_index_that_readers_cannot_follow)
 }
 END_TEST
 
+/* A chunk that waits in memory is removed: it needs neither memory nor space any more. */
+START_TEST(a_chunk_that_waits_is_removed)
+{
+	static const uint64_t scaled[] = {1};
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct h5_chunk chunk;
+	struct model_run r;
+	struct model *m;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "plain1_gzip");
+	ck_assert_uint_eq(h5_dataset_writer_held(model_writer(&r, m)), 0);
+	/* A chunk has 5 elements of 4 bytes. */
+	model_overwrite(&r, m, 20 + 3, 10);
+	ck_assert_uint_eq(h5_dataset_writer_held(m->writer), 20);
+	ck_assert_uint_eq(h5_chunked_of(m->writer)->known_bytes,
+			  20 + sizeof(struct h5_known_chunk) + sizeof(uint64_t));
+	SUCCEEDS(h5_dataset_writer_punch(m->writer, 20, 20));
+	memset(m->data + 20, 0, 20);
+	ck_assert_uint_eq(h5_dataset_writer_held(m->writer), 0);
+	ck_assert_uint_eq(h5_chunked_of(m->writer)->known_bytes,
+			  sizeof(struct h5_known_chunk) + sizeof(uint64_t));
+	model_compare(&r, m);
+	SUCCEEDS(h5_dataset_get(r.scratch.file, m->address, &ref, &dataset));
+	SUCCEEDS(h5_chunk_index_lookup(dataset->index, NULL, scaled, &chunk));
+	ck_assert_uint_eq(chunk.address, H5_UNDEF);
+	h5_file_put(r.scratch.file, ref);
+	model_overwrite(&r, m, 20, 7);
+	model_compare(&r, m);
+	model_reopen(&r);
+	model_end(&r);
+}
+END_TEST
+
 /* ---- what is found ---- */
 
 static int set_address(const void *address, uint8_t *body, size_t n)
@@ -491,7 +527,8 @@ START_TEST(data_beyond_the_end_are_damage)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_changes", {an_index_that_readers_cannot_follow, 1}, {rows_that_stay_behind, 4},
+UNIT_MAIN_LOOPS("dataset_changes", {a_chunk_that_waits_is_removed, 1},
+		{an_index_that_readers_cannot_follow, 1}, {rows_that_stay_behind, 4},
 		{chunks_are_filtered_once_they_are_complete, 1},
 		{a_dataset_that_cannot_be_committed_stays, 2}, {chunks_go_and_come_with_the_shape, 7},
 		{readers_see_an_index_that_changes, 1}, {readers_see_an_index_that_changes_later, 1},
