@@ -40,7 +40,6 @@ static int reopen(struct h5_dataset_writer *writer)
 {
 	h5_tx_report(writer->file, &writer->participant, false, 0);
 	h5_tx_drop(writer->file, &writer->participant);
-	h5_tx_report(writer->file, &writer->participant, false, 0);
 	return h5_dataset_writer_ready(writer);
 }
 
