@@ -675,8 +675,56 @@ START_TEST(marks_of_bytes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("structured", {marks_of_bytes, 1}, {values_of_every_form, 1}, {caches_of_no_size, 1},
-		{memory_is_short, FORMS}, {chunks_may_be_too_large, FORMS}, {bad_files_are_refused, 1},
-		{damaged_selections_do_no_harm, 1}, {damaged_files_do_no_harm, 1}, {metadata, 1},
-		{defined_elements_become_blocks, 1}, {sections_can_be_too_large, 1},
+/* The elements, a mark for each, two numbers of eight bytes for each four bytes of section 0, and the larger
+ * of both sections, as it is stored and as it is decoded. */
+START_TEST(memory_that_a_chunk_needs)
+{
+	enum { ELEMENT = 4, ELEMENTS = 1000, SIZE = ELEMENT * ELEMENTS };
+	static const struct {
+		uint64_t sizes[H5_SECTIONS], sections;
+	} cases[] = {{{100, 400}, 2 * 400}, {{600, 4}, 2 * 600}, {{40, 0}, 2 * 40}, {{500, 500}, 2 * 500}};
+	struct h5_pipeline one_filter[H5_SECTIONS] = {{.count = 1}, {.count = 1}};
+	struct h5_datatype type = {.size = ELEMENT};
+	struct h5_dataset d = {.type = &type,
+			       .chunk_size = SIZE,
+			       .layout = {.class = H5_LAYOUT_STRUCTURED,
+					  .chunked = {.rank = 1,
+						      .dims = {ELEMENTS},
+						      .element_size = ELEMENT,
+						      .structured = {.sparse = true, .offset_size = 8}}}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct h5_section sections[H5_SECTIONS] = {
+			{.stored = cases[i].sizes[0], .size = cases[i].sizes[0]},
+			{.offset = cases[i].sizes[0],
+			 .stored = cases[i].sizes[1],
+			 .size = cases[i].sizes[1]}};
+		struct h5_chunk chunk = {.address = 4096, .size = cases[i].sizes[0] + cases[i].sizes[1]};
+
+		ck_assert_int_eq(h5_sections_encode(&d.layout.chunked, false, sections, chunk.metadata), 0);
+		ck_assert_uint_eq(h5_structured_need(&d, &chunk),
+				  SIZE + ELEMENTS + cases[i].sizes[0] / 4 * 16 + cases[i].sections);
+		/* One that is damaged is not decoded. */
+		chunk.size = cases[i].sizes[0] - 1;
+		ck_assert_uint_eq(h5_structured_need(&d, &chunk), SIZE);
+	}
+	/* What filters make of few bytes: of section 1 no more than the elements, of section 0 64 MiB. */
+	d.section_pipelines = one_filter;
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t selection = i ? UINT64_C(1) << 30 : 2000, decoded = i ? 64 << 20 : 2000;
+		const struct h5_section sections[H5_SECTIONS] = {
+			{.stored = 20, .size = selection}, {.offset = 20, .stored = 21, .size = 100000}};
+		struct h5_chunk chunk = {.address = 4096, .size = 20 + 21};
+
+		ck_assert_int_eq(h5_sections_encode(&d.layout.chunked, true, sections, chunk.metadata), 0);
+		ck_assert_uint_eq(h5_structured_need(&d, &chunk),
+				  SIZE + ELEMENTS + decoded / 4 * 16 + (i ? 20 + decoded : 21 + SIZE));
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("structured", {memory_that_a_chunk_needs, 1}, {marks_of_bytes, 1}, {values_of_every_form, 1},
+		{caches_of_no_size, 1}, {memory_is_short, FORMS}, {chunks_may_be_too_large, FORMS},
+		{bad_files_are_refused, 1}, {damaged_selections_do_no_harm, 1}, {damaged_files_do_no_harm, 1},
+		{metadata, 1}, {defined_elements_become_blocks, 1}, {sections_can_be_too_large, 1},
 		{files_of_another_writer, 1})
