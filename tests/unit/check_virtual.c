@@ -361,6 +361,48 @@ START_TEST(test_short_memory)
 }
 END_TEST
 
+/* Many mappings may have elements of a read, each a column. The list of them grows, or there is no memory,
+ * and nothing of it is left. */
+START_TEST(test_many_mappings)
+{
+	enum { FIRST = 100, N = 30 };
+	struct h5_file_set *set = open_set(&options);
+	struct sample s = get_sample("columns");
+	struct h5_lru_entry *ref, *map_ref;
+	const struct h5_dataset *d = open_dataset(set, &s, &ref);
+	const struct h5_virtual_map *map;
+	unsigned failures = 0;
+	bool fired = true;
+
+	ck_assert_int_eq(h5_virtual_map_get(d, &map_ref, &map), 0);
+	for (unsigned long n = 1; fired; n++) {
+		const struct h5_virtual_entry **found;
+		size_t count;
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_virtual_map_find(map, FIRST, FIRST + N, &found, &count);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		failures += rc != 0;
+		if (rc)
+			continue;
+		/* Of mappings that overlap the last one is the first to be asked. */
+		ck_assert_uint_eq(count, FIRST + N);
+		for (size_t i = 0; i < count; i++)
+			ck_assert_uint_eq(found[i]->order, FIRST + N - 1 - i);
+		free(found);
+	}
+	ck_assert_uint_ge(failures, 2);
+	h5_file_put(h5_file_set_root(set), map_ref);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+	free(s.data);
+}
+END_TEST
+
 /* Dimensions of the same hash (FNV-1a) are not those of the mappings in the cache. */
 START_TEST(test_same_hash)
 {
@@ -586,6 +628,7 @@ int main(void)
 	tcase_add_test(all, test_huge);
 	tcase_add_test(all, test_long_read);
 	tcase_add_test(faults, test_short_memory);
+	tcase_add_test(faults, test_many_mappings);
 	tcase_add_test(faults, test_same_hash);
 	tcase_add_loop_test(all, test_truncated_block, 0, BLOCKS);
 	tcase_add_test(all, test_absurd_count);
