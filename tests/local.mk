@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index_limits \
 	tests/unit/check_chunk_index_parts \
 	tests/unit/check_chunk_index_write \
+	tests/unit/check_commit_extension \
 	tests/unit/check_commit_order \
 	tests/unit/check_contents_order \
 	tests/unit/check_convert \
@@ -220,6 +221,7 @@ tests_unit_check_attribute_write_SOURCES = tests/unit/check_attribute_write.c $(
 tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_group_faults_SOURCES = tests/unit/check_group_faults.c $(group_model) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
 tests_unit_check_group_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_commit_extension_SOURCES = tests/unit/check_commit_extension.c $(scratch)
 tests_unit_check_commit_order_SOURCES = tests/unit/check_commit_order.c $(group_model) $(crash_image)
 tests_unit_check_contents_order_SOURCES = tests/unit/check_contents_order.c $(removal_scene) $(crash_image)
 tests_unit_check_header_order_SOURCES = tests/unit/check_header_order.c $(scratch) $(crash_image)
