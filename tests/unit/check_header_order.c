@@ -63,9 +63,9 @@ static size_t seal(uint8_t *bytes, size_t n)
 	return n + 4;
 }
 
-/* A header by hand, whose other chunk crosses a page: a cell can change the dataspace, which is the last
- * message in it, but not the first one, of that type. */
-static void put_header(struct scene *s, unsigned type, unsigned flags)
+/* A header by hand, whose other chunk crosses a page, in the filler: a cell can change the dataspace, which
+ * is the last message in it, but not the first one, of that type. */
+static void put_header(struct scene *s, unsigned type, unsigned flags, unsigned filler)
 {
 	const uint8_t space[12] = {2, 1, 0, 1, ROWS}, count[5] = {0, 1}, text[FILLER] = "filler";
 	uint8_t bytes[2 * PAGE] = {0}, *chunk = bytes + PAGE - BEFORE_EDGE, link[16];
@@ -77,7 +77,7 @@ static void put_header(struct scene *s, unsigned type, unsigned flags)
 	page = at / PAGE * PAGE + PAGE;
 	memcpy(chunk, "OCHK", 4);
 	n = add_message(chunk, n, type, flags, count, sizeof count);
-	n = add_message(chunk, n, H5_MSG_COMMENT, 0, text, sizeof text);
+	n = add_message(chunk, n, filler, 0, text, sizeof text);
 	n = seal(chunk, add_message(chunk, n, H5_MSG_DATASPACE, 0, space, sizeof space));
 	h5_uint_to(link, page + PAGE - BEFORE_EDGE, 8);
 	h5_uint_to(link + 8, n, 8);
@@ -116,7 +116,8 @@ START_TEST(changes_after_a_move)
 
 	begin(&s);
 	file = s.scratch.file;
-	put_header(&s, _i ? H5_MSG_REFERENCE_COUNT : UNKNOWN, _i ? 0 : H5_MSG_FLAG_MARK_UNKNOWN);
+	put_header(&s, _i ? H5_MSG_REFERENCE_COUNT : UNKNOWN, _i ? 0 : H5_MSG_FLAG_MARK_UNKNOWN,
+		   H5_MSG_COMMENT);
 	crash_image_load(&s.image, s.scratch.path);
 	s.rows = ROWS + 2;
 	SUCCEEDS(
@@ -176,7 +177,7 @@ START_TEST(changes_in_what_moves)
 
 	begin(&s);
 	file = s.scratch.file;
-	put_header(&s, H5_MSG_REFERENCE_COUNT, 0);
+	put_header(&s, H5_MSG_REFERENCE_COUNT, 0, H5_MSG_COMMENT);
 	crash_image_load(&s.image, s.scratch.path);
 	s.rows = ROWS + 1;
 	SUCCEEDS(h5_tx_patch(file, s.index, "1", 1, cases[k].index));
@@ -187,6 +188,45 @@ START_TEST(changes_in_what_moves)
 	if (_i < CASES)
 		SUCCEEDS(cases[k].move(file, s.header, cases[k].moves));
 	commit(&s, check_rows);
+	end(&s);
+}
+END_TEST
+
+/* The bytes before a message that goes or gets smaller are unused, but the page ends in them. So only its own
+ * change, in a cell, and the chunk stays where it is. */
+START_TEST(changes_behind_an_edge)
+{
+	const struct h5_new_message small = {
+		.type = H5_MSG_COMMENT, .body = (const uint8_t *)"text", .size = 5};
+	struct h5_header before, after;
+	struct h5_file *file;
+	struct scene s;
+
+	begin(&s);
+	file = s.scratch.file;
+	put_header(&s, H5_MSG_REFERENCE_COUNT, 0, H5_MSG_NIL);
+	SUCCEEDS(h5_header_load(file, s.header, &before));
+	ck_assert_uint_eq(before.chunk_count, 2);
+	ck_assert_uint_eq(before.count, 2);
+	if (_i)
+		SUCCEEDS(h5_header_set(file, s.header, &before.messages[1], &small));
+	else
+		SUCCEEDS(h5_header_remove(file, s.header, &before.messages[1]));
+	SUCCEEDS(h5_tx_commit(file));
+	SUCCEEDS(h5_header_load(file, s.header, &after));
+	SUCCEEDS(h5_header_check(file, &after));
+	ck_assert_uint_eq(after.chunk_count, 2);
+	ck_assert_uint_eq(after.chunks[1].address, before.chunks[1].address);
+	ck_assert_uint_eq(after.count, _i ? 2 : 1);
+	ck_assert_uint_eq(after.messages[0].type, H5_MSG_REFERENCE_COUNT);
+	ck_assert_uint_eq(after.messages[0].address, before.messages[0].address);
+	if (_i) {
+		ck_assert_uint_eq(after.messages[1].type, H5_MSG_COMMENT);
+		ck_assert_uint_eq(after.messages[1].address, before.messages[1].address);
+		ck_assert_mem_eq(after.messages[1].data, "text", 5);
+	}
+	h5_header_release(&before);
+	h5_header_release(&after);
 	end(&s);
 }
 END_TEST
@@ -440,4 +480,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("order of headers", {stages_of_a_group_that_is_left, 1}, {stages_of_updates, 1},
 		{stages_of_counts, 1}, {changes_after_a_move, 2}, {changes_in_what_moves, 6},
-		{changes_beside_a_link, 1}, {marks, 1})
+		{changes_behind_an_edge, 2}, {changes_beside_a_link, 1}, {marks, 1})
