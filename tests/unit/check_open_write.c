@@ -102,6 +102,16 @@ START_TEST(ends_of_the_file)
 }
 END_TEST
 
+static uint8_t flags_now(void)
+{
+	int fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
+	uint8_t flags;
+
+	ck_assert_int_eq(pread(fd, &flags, 1, (off_t)base + FLAGS), 1);
+	close(fd);
+	return flags;
+}
+
 /* Marks of who writes the file mean something in version 3 alone. */
 START_TEST(marks)
 {
@@ -121,6 +131,7 @@ START_TEST(marks)
 
 		state(cases[i].version, cases[i].flags, size - 100);
 		ck_assert_int_eq(open_file(false, false, NULL), cases[i].rc);
+		ck_assert_uint_eq(flags_now(), cases[i].flags);
 		state(cases[i].version, cases[i].flags, size - 100);
 		change_bytes(size - 1, "", 1);
 		SUCCEEDS(open_file(true, false, &at));
@@ -134,35 +145,67 @@ START_TEST(marks)
 }
 END_TEST
 
-static uint8_t flags_now(void)
-{
-	int fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
-	uint8_t flags;
-
-	ck_assert_int_eq(pread(fd, &flags, 1, (off_t)base + FLAGS), 1);
-	close(fd);
-	return flags;
-}
-
-/* Marks of ours stay until the end, whatever else is written into the superblock, and go then. */
+/* Marks of ours stay until the end, whatever else is written into the superblock, and go then. The end that
+ * it states stays the last commit's. */
 START_TEST(marks_of_ours)
 {
+	uint64_t last = 0;
+	uint8_t end[8];
+	int fd;
+
 	begin(fixtures[_i]);
 	state(3, 0, size);
 	scratch.options.swmr = true;
 	scratch_open(&scratch);
 	for (int i = 0; i < 3; i++) {
-		uint64_t at;
-
 		ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
-		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1000, &at));
-		SUCCEEDS(h5_tx_write(scratch.file, at, "a", 1));
+		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1000, &last));
+		SUCCEEDS(h5_tx_write(scratch.file, last, "a", 1));
 		SUCCEEDS(h5_tx_commit(scratch.file));
 	}
 	ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
 	scratch_close(&scratch);
 	ck_assert_uint_eq(flags_now(), 0);
+	fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(pread(fd, end, sizeof end, (off_t)base + END), sizeof end);
+	close(fd);
+	ck_assert_uint_eq(h5_uint_from(end, sizeof end), base + last + 1000);
 	scratch_release(&scratch);
+}
+END_TEST
+
+/* If the last commit cannot become certain, they stay, with the journal. By both the next mount knows what
+ * has happened. */
+START_TEST(marks_of_ours_that_stay)
+{
+	struct fault_io fault = {.error = -EIO};
+	char left[200];
+	uint64_t at;
+	uint8_t byte;
+
+	begin(fixtures[_i]);
+	state(3, 0, size);
+	snprintf(left, sizeof left, "%s.h5fs-journal", scratch.path);
+	scratch.options.swmr = true;
+	scratch_wrap(&scratch, &fault);
+	scratch_open(&scratch);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1000, &at));
+	SUCCEEDS(h5_tx_write(scratch.file, at, "a", 1));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	fault_io_arm(&fault, 1);
+	scratch_close(&scratch);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
+	ck_assert_int_eq(access(left, F_OK), 0);
+	scratch_wrap(&scratch, NULL);
+	scratch_open(&scratch);
+	SUCCEEDS(h5_file_read(scratch.file, at, &byte, 1));
+	ck_assert_uint_eq(byte, 'a');
+	scratch_close(&scratch);
+	ck_assert_uint_eq(flags_now(), 0);
+	ck_assert_int_ne(access(left, F_OK), 0);
+	scratch_release(&scratch);
+	fault_io_release(&fault);
 }
 END_TEST
 
@@ -667,6 +710,6 @@ START_TEST(opening_fails)
 END_TEST
 
 UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2}, {marks, 2},
-		{marks_of_ours, 2}, {other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3},
-		{blocks_of_driver_information, 1}, {what_members_cannot_have, 1}, {an_old_file_space_info, 1},
-		{a_stale_journal, 1}, {warnings_without_memory, 1})
+		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {other_names, 2}, {sizes_of_pages, 1},
+		{not_for_swmr, 3}, {blocks_of_driver_information, 1}, {what_members_cannot_have, 1},
+		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
