@@ -192,6 +192,47 @@ START_TEST(parameters)
 }
 END_TEST
 
+/* With a number that has unused bits, anywhere in the type, n-bit has something to do. */
+START_TEST(nbit_leaves_out_bits)
+{
+	static const struct h5_datatype some = {
+		.class = H5_CLASS_INTEGER, .size = 2, .precision = 9, .bit_offset = 3, .order = H5_ORDER_BE};
+	static const struct h5_datatype *const members[][3] = {{&some},
+							       {&some, &integers},
+							       {&integers, &some},
+							       {&integers, &some, &floats},
+							       {&integers, &floats}};
+	const uint64_t chunk = 10;
+	const struct h5_filtered alone = {.type = &some, .rank = 1, .chunk = &chunk};
+	const uint32_t values[] = {8, 0, 10, 1, 2, 1, 9, 3};
+	struct h5_filter_list list;
+	struct h5_pipeline pipeline;
+
+	SUCCEEDS(h5_filter_list_parse("nbit", 4, &list));
+	SUCCEEDS(h5_filter_list_make(&list, &alone, &pipeline));
+	ck_assert_uint_eq(pipeline.filters[0].count, 8);
+	ck_assert_mem_eq(pipeline.filters[0].values, values, sizeof values);
+	h5_pipeline_release(&pipeline);
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		struct h5_member list_of[3] = {0};
+		struct h5_datatype type = {.class = H5_CLASS_COMPOUND, .compound = {.members = list_of}};
+		const struct h5_filtered what = {.type = &type, .rank = 1, .chunk = &chunk};
+		bool is_full = true;
+
+		for (unsigned k = 0; k < 3 && members[i][k]; k++) {
+			list_of[type.compound.count++] = (struct h5_member){
+				.offset = type.size, .type = (struct h5_datatype *)members[i][k]};
+			type.size += members[i][k]->size;
+			is_full &= members[i][k] != &some;
+		}
+		SUCCEEDS(h5_filter_list_make(&list, &what, &pipeline));
+		ck_assert_uint_eq(pipeline.filters[0].count, 6 + 6 * type.compound.count);
+		ck_assert_uint_eq(pipeline.filters[0].values[1], is_full);
+		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
 /* Three values of the filter, three of the compound type, six of each member. */
 START_TEST(nbit_describes_members)
 {
@@ -532,6 +573,6 @@ START_TEST(parameters_of_values)
 END_TEST
 
 UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1},
-		{nbit_describes_members, 1}, {nbit_of_deep_types, 1}, {as_many_filters_as_there_can_be, 1},
-		{values_of_new_filters, 1}, {numbers_have_bounds, 1}, {what_a_parameter_may_be_is_told, 1},
-		{parameters_of_values, 1})
+		{nbit_describes_members, 1}, {nbit_leaves_out_bits, 1}, {nbit_of_deep_types, 1},
+		{as_many_filters_as_there_can_be, 1}, {values_of_new_filters, 1}, {numbers_have_bounds, 1},
+		{what_a_parameter_may_be_is_told, 1}, {parameters_of_values, 1})
