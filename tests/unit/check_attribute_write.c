@@ -2,11 +2,14 @@
  * what the reader finds. */
 #include "base/error.h"
 #include "change/object_header_edit.h"
+#include "change/object_header_insert.h"
+#include "change/object_header_layout.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
+#include "object/named_message_write.h"
 #include "object/named_record_write.h"
 #include "object/path.h"
 #include "scratch.h"
@@ -461,6 +464,70 @@ START_TEST(two_messages_of_one_name)
 }
 END_TEST
 
+/* ---- flags ---- */
+
+enum { CONSTANT = 0x01, NOT_SHARED = 0x04 }; /* these mean nothing here */
+
+/* The flags of the first message of the type. */
+static unsigned flags_of(struct scene *s, enum h5_message_type type)
+{
+	const struct h5_message *message;
+	struct h5_header header;
+	unsigned flags;
+
+	SUCCEEDS(h5_header_load(s->scratch.file, s->group, &header));
+	message = h5_header_find(&header, type);
+	ck_assert_ptr_nonnull(message);
+	flags = message->flags;
+	h5_header_release(&header);
+	return flags;
+}
+
+static void set_flags(struct scene *s, enum h5_message_type type, uint8_t flags)
+{
+	const struct h5_message *message;
+	struct h5_new_message new;
+	struct h5_header header;
+
+	SUCCEEDS(h5_header_load(s->scratch.file, s->group, &header));
+	message = h5_header_find(&header, type);
+	ck_assert_ptr_nonnull(message);
+	new = (struct h5_new_message){
+		.type = type, .flags = flags, .body = message->data, .size = message->size};
+	SUCCEEDS(h5_header_set(s->scratch.file, s->group, message, &new));
+	h5_header_release(&header);
+	ck_assert_uint_eq(flags_of(s, type), flags);
+}
+
+/* What takes the place of a message has its flags, but for those of a shared one. */
+START_TEST(flags_stay)
+{
+	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = "new", .name_size = 3};
+	char name[16];
+	struct scene s;
+	uint8_t *body;
+
+	begin(&s, forms[_i], 0);
+	SUCCEEDS(create(&s, "new", 3));
+	new.body = body = scratch_message(&s.scratch, s.group, H5_MSG_ATTRIBUTE, &new.size);
+	set_flags(&s, H5_MSG_ATTRIBUTE, CONSTANT | NOT_SHARED | H5_MSG_FLAG_TRACKED);
+	SUCCEEDS(h5_named_replace(s.scratch.file, s.group, &new));
+	ck_assert_uint_eq(flags_of(&s, H5_MSG_ATTRIBUTE), CONSTANT | NOT_SHARED);
+	free(body);
+	if (_i) {
+		SUCCEEDS(create(&s, "other", 1));
+		set_flags(&s, H5_MSG_ATTRIBUTE_INFO, CONSTANT | NOT_SHARED);
+		for (unsigned i = 0; !is_dense(&s); i++) {
+			ck_assert_uint_lt(i, 20);
+			snprintf(name, sizeof name, "m%u", i);
+			SUCCEEDS(create(&s, name, 1));
+		}
+		ck_assert_uint_eq(flags_of(&s, H5_MSG_ATTRIBUTE_INFO), CONSTANT | NOT_SHARED);
+	}
+	end(&s);
+}
+END_TEST
+
 /* In each state of the commit that makes them dense there are the 8 attributes before it, or 9. */
 #define JUDGE_STATES                                                                                         \
 	"/usr/bin/python3 -c \""                                                                             \
@@ -507,5 +574,5 @@ END_TEST
 UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9}, {many, 9},
 		{too_large_for_a_message, 9}, {replaced_by_one_too_large_for_a_message, 9},
 		{more_elements_than_the_file_can_count, 1}, {more_than_can_be_counted, 2},
-		{a_damaged_attribute_info_message, 4}, {two_messages_of_one_name, 2},
+		{a_damaged_attribute_info_message, 4}, {two_messages_of_one_name, 2}, {flags_stay, 3},
 		{killed_as_they_become_dense, 2})
