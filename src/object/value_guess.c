@@ -86,8 +86,6 @@ static bool examine(struct guess *g, struct json_object *json, unsigned depth, b
 	uint64_t n;
 
 	if (!json_object_is_type(json, json_type_array)) {
-		if (first)
-			g->rank = depth;
 		g->kind = join(g->kind, kind_of(json));
 		return g->rank == depth && g->kind != OTHER;
 	}
@@ -95,7 +93,7 @@ static bool examine(struct guess *g, struct json_object *json, unsigned depth, b
 	if (depth == H5_RANK_MAX || (!first && (depth >= g->rank || g->dims[depth] != n)))
 		return false;
 	g->dims[depth] = n;
-	if (first && !n)
+	if (first)
 		g->rank = depth + 1;
 	for (uint64_t i = 0; i < n; i++)
 		if (!examine(g, json_object_array_get_idx(json, i), depth + 1, first && !i))
