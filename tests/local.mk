@@ -117,6 +117,7 @@ UNIT_TESTS = \
 	tests/unit/check_number \
 	tests/unit/check_number_parse \
 	tests/unit/check_object \
+	tests/unit/check_object_damage \
 	tests/unit/check_object_faults \
 	tests/unit/check_object_removal \
 	tests/unit/check_offline \
@@ -249,8 +250,9 @@ tests_unit_check_sequence_SOURCES = tests/unit/check_sequence.c $(scratch)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 removal_scene = tests/lib/removal_scene.c tests/lib/removal_scene.h $(scratch)
+tests_unit_check_object_damage_SOURCES = tests/unit/check_object_damage.c $(scratch)
 tests_unit_check_object_faults_SOURCES = tests/unit/check_object_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
-tests_unit_check_object_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_object_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
 tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(removal_scene)
 tests_unit_check_removal_faults_SOURCES = tests/unit/check_removal_faults.c $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(removal_scene)
 tests_unit_check_removal_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
