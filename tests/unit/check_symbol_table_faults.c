@@ -69,6 +69,45 @@ START_TEST(every_allocation_can_fail)
 }
 END_TEST
 
+/* The root crosses a page, so it moves with the first change. If a unit fails, the table leads to the old
+ * one, even if there was no memory to remember it. */
+START_TEST(the_root_stays_if_a_unit_fails)
+{
+	enum { PAGE = 4096, ROOT = 24 + 33 * 8 + 32 * 8 };
+	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
+	const struct h5_link link = {.type = H5_LINK_HARD, .address = m->targets[0]};
+	struct h5_symbol_table before;
+	uint8_t bytes[ROOT];
+	bool fired = true;
+	uint64_t at;
+
+	SUCCEEDS(h5_file_read(m->file, m->table.btree, bytes, sizeof bytes));
+	SUCCEEDS(h5_tx_allocate(m->file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
+	at = at / PAGE * PAGE + 2 * PAGE - ROOT / 2;
+	SUCCEEDS(h5_tx_write(m->file, at, bytes, sizeof bytes));
+	m->table.btree = at;
+	symbol_model_reopen(m);
+	before = m->table;
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		h5_unit_begin(m->file);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_symbol_table_insert(m->file, &m->table, "zz", 2, &link);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert(!rc || (fired && rc == -ENOMEM));
+		ck_assert(rc || m->table.btree != at);
+		rc = rc ? rc : -ECANCELED;
+		ck_assert_int_eq(h5_unit_end(m->file, rc), rc);
+		ck_assert_mem_eq(&m->table, &before, sizeof before);
+	}
+	symbol_check(m);
+	symbol_model_end(m);
+}
+END_TEST
+
 /* A commit whose n-th call fails leaves the links of before, or those of after it. */
 START_TEST(every_write_can_fail)
 {
@@ -313,5 +352,6 @@ START_TEST(random_damage)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("symbol_table_faults", {every_allocation_can_fail, 1}, {every_write_can_fail, 1},
-		{damaged_tables, 17}, {a_text_without_end, 1}, {an_empty_leaf, 2}, {random_damage, 200})
+UNIT_MAIN_LOOPS("symbol_table_faults", {every_allocation_can_fail, 1}, {the_root_stays_if_a_unit_fails, 1},
+		{every_write_can_fail, 1}, {damaged_tables, 17}, {a_text_without_end, 1}, {an_empty_leaf, 2},
+		{random_damage, 200})
