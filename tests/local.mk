@@ -18,6 +18,7 @@ UNIT_TESTS = \
 	tests/unit/check_bucket_objects \
 	tests/unit/check_cache_image \
 	tests/unit/check_change_effects \
+	tests/unit/check_change_saved \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
 	tests/unit/check_check \
@@ -459,6 +460,8 @@ tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_change_saved_SOURCES = tests/unit/check_change_saved.c $(index_target) $(fault_alloc)
+tests_unit_check_change_saved_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(unit_scene) $(scratch)
 tests_unit_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_model) $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)

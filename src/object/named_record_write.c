@@ -176,9 +176,10 @@ int h5_named_index_create(struct h5_file *file, enum h5_named_kind kind, bool by
 
 	h5_unit_begin(file);
 	rc = h5_unit_save(file, info, sizeof *info);
-	info->order_index = H5_UNDEF;
-	if (!rc)
+	if (!rc) {
+		info->order_index = H5_UNDEF;
 		rc = create_tree(file, &kinds[kind].name, &info->name_index);
+	}
 	if (!rc && by_order)
 		rc = create_tree(file, &kinds[kind].order, &info->order_index);
 	return h5_unit_end(file, rc);
