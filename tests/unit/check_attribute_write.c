@@ -9,6 +9,7 @@
 #include "fault_alloc.h"
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
+#include "object/fractal_heap.h"
 #include "object/named_message_write.h"
 #include "object/named_record_write.h"
 #include "object/path.h"
@@ -232,7 +233,7 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-static bool is_dense(struct scene *s)
+static struct h5_named_storage storage_of(struct scene *s)
 {
 	struct h5_named_storage storage;
 	const struct h5_object *object;
@@ -241,7 +242,12 @@ static bool is_dense(struct scene *s)
 	SUCCEEDS(h5_object_get(s->scratch.file, s->group, &ref, &object));
 	SUCCEEDS(h5_named_storage_find(s->scratch.file, object, H5_NAMED_ATTRIBUTE, &storage));
 	h5_file_put(s->scratch.file, ref);
-	return storage.is_dense;
+	return storage;
+}
+
+static bool is_dense(struct scene *s)
+{
+	return storage_of(s).is_dense;
 }
 
 /* More than 8 attributes are dense, but in a header of version 1. */
@@ -464,6 +470,42 @@ START_TEST(two_messages_of_one_name)
 }
 END_TEST
 
+/* ---- stages ---- */
+
+struct stages {
+	const struct h5_file *file;
+	unsigned stage, count; /* of blocks that change */
+};
+
+static int check_stage(void *arg, uint64_t address, uint64_t n)
+{
+	struct stages *s = arg;
+	const unsigned latest = h5_tx_latest_stage(s->file, address, n);
+
+	ck_assert_msg(!latest || latest == s->stage, "%u at %ju", latest, (uintmax_t)address);
+	s->count += latest != 0;
+	return 0;
+}
+
+/* The message of a new attribute is there before the records that lead to it. */
+START_TEST(stages_of_dense_attributes)
+{
+	struct h5_named_storage storage;
+	struct stages heap;
+	struct scene s;
+
+	begin(&s, "v2", 12);
+	storage = storage_of(&s);
+	ck_assert(storage.is_dense);
+	SUCCEEDS(create(&s, "another", 1));
+	heap = (struct stages){s.scratch.file, H5_STAGE_HEAP, 0};
+	SUCCEEDS(h5_fractal_heap_extents(s.scratch.file, storage.info.heap, check_stage, &heap));
+	ck_assert_uint_ge(heap.count, 2); /* the header, and the block */
+	ck_assert(h5_tx_latest_stage(s.scratch.file, storage.info.name_index, 1) > H5_STAGE_HEAP);
+	end(&s);
+}
+END_TEST
+
 /* ---- flags ---- */
 
 enum { CONSTANT = 0x01, NOT_SHARED = 0x04 }; /* these mean nothing here */
@@ -575,4 +617,4 @@ UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_ref
 		{too_large_for_a_message, 9}, {replaced_by_one_too_large_for_a_message, 9},
 		{more_elements_than_the_file_can_count, 1}, {more_than_can_be_counted, 2},
 		{a_damaged_attribute_info_message, 4}, {two_messages_of_one_name, 2}, {flags_stay, 3},
-		{killed_as_they_become_dense, 2})
+		{stages_of_dense_attributes, 1}, {killed_as_they_become_dense, 2})
