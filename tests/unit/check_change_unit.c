@@ -508,6 +508,50 @@ START_TEST(patches_keep_their_order)
 }
 END_TEST
 
+/* A patch of before the unit waits for a later stage, or for names in other groups. If the unit fails, it
+ * does not, though memory may be short. */
+START_TEST(delays_are_taken_back)
+{
+	for (unsigned leaves = 0; leaves < 2; leaves++) {
+		unsigned failed = 0;
+		bool fired = true;
+
+		for (unsigned long n = 1; fired; n++) {
+			struct scratch scratch;
+			struct scene s = {0};
+			int rc;
+
+			scratch_init(&scratch, "dataset_latest.h5");
+			scratch_open(&scratch);
+			s.file = scratch.file;
+			SUCCEEDS(h5_tx_touch(s.file, h5_file_superblock(s.file)->root));
+			SUCCEEDS(scene_patch(&s, AT, 1, 10, H5_STAGE_OBJECT));
+			SUCCEEDS(scene_patch(&s, AT + 20, 2, 10, H5_STAGE_BLOCK));
+			h5_unit_begin(s.file);
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = leaves ? h5_unit_leave(s.file, h5_file_superblock(s.file)->root)
+				    : h5_tx_delay(s.file, AT, 30, H5_STAGE_UNNAME);
+			fault_alloc_count(false);
+			fired = fault_alloc_disarm();
+			ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+			if (!rc) {
+				ck_assert_uint_eq(h5_tx_latest_stage(s.file, AT, 1), H5_STAGE_UNNAME);
+				ck_assert_uint_eq(h5_tx_latest_stage(s.file, AT + 20, 1),
+						  leaves ? H5_STAGE_BLOCK : H5_STAGE_UNNAME);
+			}
+			failed += rc != 0;
+			ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
+			ck_assert_uint_eq(h5_tx_latest_stage(s.file, AT, 1), H5_STAGE_OBJECT);
+			ck_assert_uint_eq(h5_tx_latest_stage(s.file, AT + 20, 1), H5_STAGE_BLOCK);
+			h5_tx_abandon(s.file);
+			scratch_release(&scratch);
+		}
+		ck_assert_uint_ge(failed, 2);
+	}
+}
+END_TEST
+
 /* What changes with the commit, to the byte. */
 START_TEST(what_is_changed)
 {
@@ -529,4 +573,4 @@ END_TEST
 
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
 	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
-	  patches_keep_their_order, what_is_changed, space_of_a_unit_without_memory)
+	  patches_keep_their_order, delays_are_taken_back, what_is_changed, space_of_a_unit_without_memory)
