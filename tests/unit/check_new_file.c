@@ -2,8 +2,10 @@
 #include "base/error.h"
 #include "base/reader.h"
 #include "change/new_file.h"
+#include "change/open.h"
 #include "fault_alloc.h"
 #include "fault_system.h"
+#include "object/named_message.h"
 #include "scratch.h"
 
 #include <dirent.h>
@@ -83,6 +85,33 @@ START_TEST(all_is_synced_in_time)
 		ck_assert_int_eq(h5_uint_from(bytes + 20, 8) == UINT64_MAX, version == 3);
 	}
 	scratch_own_judge("h5dump -H '%s/b.h5' > /dev/null", folder);
+}
+END_TEST
+
+/* The root group tells in which order its names were made. */
+START_TEST(names_have_an_order)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20};
+	struct h5_named_storage storage;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	struct h5_file_set *set;
+	struct h5_file *file;
+
+	for (uint8_t version = 2; version < 4; version++) {
+		SUCCEEDS(h5_new_file_make(path, version, TIME));
+		SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+		file = h5_file_set_root(set);
+		SUCCEEDS(h5_object_get(file, h5_file_superblock(file)->root, &ref, &object));
+		ck_assert_int_eq(object->kind, H5_OBJECT_GROUP);
+		ck_assert(object->has_mtime && object->mtime == TIME);
+		SUCCEEDS(h5_named_storage_find(file, object, H5_NAMED_LINK, &storage));
+		ck_assert(!storage.is_dense && storage.info.tracks_order && !storage.info.indexes_order);
+		ck_assert_uint_eq(storage.info.next_order, 0);
+		h5_file_put(file, ref);
+		h5_file_set_close(set);
+		ck_assert_int_eq(unlink(path), 0);
+	}
 }
 END_TEST
 
@@ -193,5 +222,5 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("new file", setup, teardown, all_is_synced_in_time, what_has_the_name_stays, calls_fail,
-		 memory_is_short)
+UNIT_MAIN_AROUND("new file", setup, teardown, all_is_synced_in_time, names_have_an_order,
+		 what_has_the_name_stays, calls_fail, memory_is_short)
