@@ -209,6 +209,31 @@ START_TEST(marks_of_ours_that_stay)
 }
 END_TEST
 
+/* The last commit is certain before its journal goes, though nothing else is to be done in the end. */
+START_TEST(the_end_is_synced)
+{
+	struct fault_io record = {0};
+	unsigned syncs = 0;
+	uint64_t at;
+
+	begin(fixtures[_i]);
+	scratch_wrap(&scratch, &record);
+	scratch_open(&scratch);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 8, &at));
+	SUCCEEDS(h5_tx_write(scratch.file, at, "original", 8));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_tx_patch(scratch.file, at, "ours", 4, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	record.record = true;
+	scratch_close(&scratch);
+	for (size_t i = 0; i < record.count; i++)
+		syncs += !record.events[i].file && record.events[i].kind == FAULT_SYNC;
+	ck_assert_uint_eq(syncs, 1);
+	scratch_release(&scratch);
+	fault_io_release(&record);
+}
+END_TEST
+
 /* By another name, from another folder, the journal would not be found. */
 START_TEST(other_names)
 {
@@ -710,6 +735,7 @@ START_TEST(opening_fails)
 END_TEST
 
 UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2}, {marks, 2},
-		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {other_names, 2}, {sizes_of_pages, 1},
-		{not_for_swmr, 3}, {blocks_of_driver_information, 1}, {what_members_cannot_have, 1},
-		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
+		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {the_end_is_synced, 2}, {other_names, 2},
+		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
+		{what_members_cannot_have, 1}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
+		{warnings_without_memory, 1})
