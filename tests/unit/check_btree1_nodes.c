@@ -215,6 +215,77 @@ START_TEST(a_node_that_splits_moves)
 }
 END_TEST
 
+/* Moves a node to where it crosses a page, as libhdf5 may put one. */
+static uint64_t put_across_pages(struct scene *s, uint64_t address)
+{
+	enum { PAGE = 4096, MOST = 2048 };
+	uint8_t bytes[MOST], old[8], new[8];
+	unsigned k, changed = 0;
+	uint64_t at;
+	size_t room;
+
+	SUCCEEDS(h5_btree1_node_k(s->t.file, H5_BTREE1_CHUNK, &k));
+	room = h5_btree1_node_room(H5_BTREE1_CHUNK, s->t.space.rank, k, 8, 8);
+	ck_assert_uint_le(room, MOST);
+	SUCCEEDS(h5_file_read(s->t.file, address, bytes, room));
+	SUCCEEDS(h5_tx_allocate(s->t.file, H5_ALLOCATE_RAW, 3 * PAGE, &at));
+	at = at / PAGE * PAGE + 2 * PAGE - room / 2;
+	SUCCEEDS(h5_tx_write(s->t.file, at, bytes, room));
+	h5_uint_to(old, address, 8);
+	h5_uint_to(new, at, 8);
+	/* Its parent leads to it, and its siblings. */
+	for (size_t i = 0; i < s->count; i++) {
+		uint8_t *found;
+
+		if (s->nodes[i].address == address)
+			continue;
+		SUCCEEDS(h5_file_read(s->t.file, s->nodes[i].address, bytes, room));
+		found = memmem(bytes, room, old, 8);
+		if (!found)
+			continue;
+		memcpy(found, new, 8);
+		SUCCEEDS(h5_tx_patch(s->t.file, s->nodes[i].address, bytes, room, H5_STAGE_BLOCK));
+		changed++;
+	}
+	ck_assert_uint_eq(changed, 3);
+	return at;
+}
+
+/* A chunk is replaced, so that the leaf moves which has it, and nothing else of the tree changes but what
+ * leads to the leaf. */
+START_TEST(a_leaf_across_a_page_moves)
+{
+	enum { MANY = 40 };
+	struct scene *s = malloc(sizeof *s);
+	uint64_t leaf = 0;
+
+	ck_assert_ptr_nonnull(s);
+	begin(s, "1");
+	for (uint64_t n = 0; n < MANY; n++)
+		set(s, n, 1000 + 8 * n);
+	SUCCEEDS(target_commit(&s->t));
+	look_at_all(s);
+	for (size_t i = 0; i < s->count / 2; i++)
+		if (!s->nodes[i].level)
+			leaf = i;
+	leaf = put_across_pages(s, s->nodes[leaf].address);
+	SUCCEEDS(target_commit(&s->t));
+	look_at_all(s);
+	for (uint64_t n = 0; n < MANY; n++) {
+		set(s, n, 2000 + 8 * n);
+		look_at_all(s);
+	}
+	for (size_t i = 0; i < s->count; i++)
+		ck_assert_uint_ne(s->nodes[i].address, leaf);
+	SUCCEEDS(target_commit(&s->t));
+	target_close(&s->t);
+	target_open(&s->t);
+	look_at_all(s);
+	target_release(&s->t);
+	free(s);
+}
+END_TEST
+
 /* The tree becomes an empty leaf when the last chunk goes, from whichever side, and grows again. */
 START_TEST(all_chunks_go)
 {
@@ -247,4 +318,4 @@ START_TEST(all_chunks_go)
 END_TEST
 
 UNIT_MAIN_LOOPS("btree1_nodes", {keys_and_siblings_agree, 4}, {a_node_that_splits_moves, 3},
-		{all_chunks_go, 4})
+		{a_leaf_across_a_page_moves, 1}, {all_chunks_go, 4})
