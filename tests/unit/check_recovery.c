@@ -307,7 +307,7 @@ END_TEST
  * `value`. */
 static void forge(size_t at, uint32_t value)
 {
-	static uint8_t data[1 << 16];
+	static uint8_t data[1 << 18];
 	struct h5_journal_header header = {.swmr = true};
 	size_t size = H5_JOURNAL_RECORD_MIN + 24 * scene.record.extent_count + 8 * scene.record.object_count;
 
@@ -368,6 +368,34 @@ START_TEST(forged_records)
 	ck_assert_int_eq(scene_recover(true, &recovered), 0);
 	ck_assert(!recovered.swmr);
 	h5_recovered_release(&recovered);
+}
+END_TEST
+
+/* The hash of a record that makes no sense tells whether it was written completely, however long it is. */
+START_TEST(long_forged_records)
+{
+	static uint8_t data[1 << 18];
+	struct h5_recovered recovered;
+	size_t n;
+
+	scene_add_patch(100000, 90000);
+	forge(0, 0);
+	ck_assert_int_eq(scene_recover(false, &recovered), 0);
+	ck_assert_int_eq(recovered.what, H5_RECOVERY_REPLAYED);
+	forge(56, 0xffffffff);
+	scene_expect(H5_RECOVERY_STALE);
+	n = scene_get(SCENE_JOURNAL, data, sizeof data);
+	ck_assert_uint_gt(n, H5_JOURNAL_SECTOR + 2 * H5_JOURNAL_PIECE);
+	/* A byte of each piece. */
+	for (unsigned i = 0; i < 3; i++) {
+		const size_t at = n - 1 - i * (size_t)H5_JOURNAL_PIECE;
+
+		data[at] ^= 1;
+		scene_put(SCENE_JOURNAL, data, n);
+		ck_assert_int_eq(scene_recover(false, &recovered), 0);
+		ck_assert_int_eq(recovered.what, H5_RECOVERY_NONE);
+		data[at] ^= 1;
+	}
 }
 END_TEST
 
@@ -630,5 +658,5 @@ END_TEST
 
 SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
 	   replayed_from_every_state, progress, overlay_reads, foreign_writes, cut_file, forged_records,
-	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short, looking_fails,
-	   memory_is_short_for_the_journal)
+	   long_forged_records, somebody_elses, held, failing_replay, order_of_recovery, memory_is_short,
+	   looking_fails, memory_is_short_for_the_journal)
