@@ -231,6 +231,43 @@ START_TEST(changes_behind_an_edge)
 }
 END_TEST
 
+/* A message needs all of many small gaps, which become one at the end of the chunk. */
+START_TEST(many_gaps_together)
+{
+	enum { GAPS = 40, GAP = 8, MESSAGE = (GAPS - 1) * GAP };
+	static const uint8_t zeros[MESSAGE];
+	const struct h5_new_message new = {.type = H5_MSG_COMMENT, .body = zeros, .size = MESSAGE};
+	uint8_t bytes[PAGE] = "OHDR\2\1";
+	struct h5_header header;
+	struct h5_file *file;
+	struct scene s;
+	size_t n = 8;
+
+	begin(&s);
+	file = s.scratch.file;
+	for (unsigned i = 0; i < GAPS; i++) {
+		n = add_message(bytes, n, UNKNOWN, 0, &i, 1);
+		n = add_message(bytes, n, H5_MSG_NIL, 0, zeros, GAP - 4);
+	}
+	h5_uint_to(bytes + 6, n - 8, 2);
+	n = seal(bytes, n);
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, &s.header));
+	SUCCEEDS(h5_tx_put(file, s.header, bytes, n));
+	SUCCEEDS(h5_tx_commit(file));
+	SUCCEEDS(h5_header_insert(file, s.header, &new));
+	SUCCEEDS(h5_tx_commit(file));
+	SUCCEEDS(h5_header_load(file, s.header, &header));
+	SUCCEEDS(h5_header_check(file, &header));
+	ck_assert_uint_eq(header.chunk_count, 1);
+	ck_assert_uint_eq(header.count, GAPS + 1);
+	for (unsigned i = 0; i < GAPS; i++)
+		ck_assert_uint_eq(*header.messages[i].data, i);
+	ck_assert_uint_eq(header.messages[GAPS].size, MESSAGE);
+	h5_header_release(&header);
+	end(&s);
+}
+END_TEST
+
 /* ---- a link to new space ---- */
 
 enum { FILLED = 24, NEW = 80, OTHERS = UNKNOWN + 1, FILLS = UNKNOWN + 2 };
@@ -480,4 +517,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("order of headers", {stages_of_a_group_that_is_left, 1}, {stages_of_updates, 1},
 		{stages_of_counts, 1}, {changes_after_a_move, 2}, {changes_in_what_moves, 6},
-		{changes_behind_an_edge, 2}, {changes_beside_a_link, 1}, {marks, 1})
+		{changes_behind_an_edge, 2}, {many_gaps_together, 1}, {changes_beside_a_link, 1}, {marks, 1})
