@@ -65,6 +65,7 @@ UNIT_TESTS = \
 	tests/unit/check_fetcher_start \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_free_managers \
+	tests/unit/check_give_back \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_grants \
 	tests/unit/check_group \
@@ -460,6 +461,7 @@ tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_give_back_SOURCES = tests/unit/check_give_back.c $(scratch)
 tests_unit_check_change_saved_SOURCES = tests/unit/check_change_saved.c $(index_target) $(fault_alloc)
 tests_unit_check_change_saved_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(unit_scene) $(scratch)
