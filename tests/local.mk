@@ -125,6 +125,7 @@ UNIT_TESTS = \
 	tests/unit/check_offline \
 	tests/unit/check_onion \
 	tests/unit/check_open_write \
+	tests/unit/check_opening \
 	tests/unit/check_options \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
@@ -278,6 +279,8 @@ tests_unit_check_mountpoint_SOURCES = tests/unit/check_mountpoint.c src/fuse/mou
 tests_unit_check_mountpoint_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=access,--wrap=fuse_session_mount,--wrap=getxattr,--wrap=opendir,--wrap=statx
 tests_unit_check_side_threads_SOURCES = tests/unit/check_side_threads.c src/fuse/closer.c src/fuse/closer.h src/fuse/commit.c src/fuse/commit.h src/fuse/watch.c src/fuse/watch.h
 tests_unit_check_side_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=clock_gettime,--wrap=h5_thread_start,--wrap=malloc,--wrap=sigtimedwait
+tests_unit_check_opening_SOURCES = tests/unit/check_opening.c tests/lib/trace.h src/fuse/opening.c src/fuse/opening.h
+tests_unit_check_opening_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_disk_folder_open,--wrap=h5_fetcher_start,--wrap=h5_file_set_close,--wrap=h5_open_file,--wrap=h5_remote_close,--wrap=h5_remote_end,--wrap=h5_remote_set_listener
 tests_unit_check_report_SOURCES = tests/unit/check_report.c src/fuse/report.c src/fuse/report.h
 tests_unit_check_readahead_SOURCES = tests/unit/check_readahead.c src/fuse/readahead.c src/fuse/readahead.h
 tests_unit_check_readahead_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=open64,--wrap=pwrite64
