@@ -75,6 +75,32 @@ class CopiedPair(WriteCase):
                             self.copy_and_recover(path, m, change, i)
                         m.close_all()
 
+    def test_an_object_that_is_damaged(self):
+        """What another program has left so is not written: the journal is kept for whoever mends the file."""
+        path, copy = self.make("latest"), self.file("copy.h5")
+        with h5py.File(path) as f:
+            at = h5py.h5o.get_info(f["plain"].id).addr
+        with Mount(path, options="rw") as m:
+            shutil.copy(path, copy)
+            self.append(m, 0)
+            shutil.copy(path + ".h5fs-journal", copy + ".h5fs-journal")
+            m.close_all()
+        with open(copy, "r+b") as f:
+            f.seek(at + 10)
+            byte = f.read(1)[0]
+            f.seek(at + 10)
+            f.write(bytes([byte ^ 1]))
+        with open(copy, "rb") as f:
+            before = f.read()
+        names = sorted(os.listdir(self.folder))
+        told = subprocess.run([H5FS, "--recover", copy], capture_output=True, text=True)
+        self.assertEqual(told.returncode, 4, told.stdout + told.stderr)
+        self.assertIn("an object that a stale journal names: ", told.stderr)
+        self.assertEqual(told.stdout, "")
+        self.assertEqual(sorted(os.listdir(self.folder)), names)
+        with open(copy, "rb") as f:
+            self.assertEqual(f.read(), before)
+
 
 if __name__ == "__main__":
     main()
