@@ -140,6 +140,7 @@ UNIT_TESTS = \
 	tests/unit/check_record \
 	tests/unit/check_recovery \
 	tests/unit/check_refused \
+	tests/unit/check_remembered \
 	tests/unit/check_remote \
 	tests/unit/check_removal_faults \
 	tests/unit/check_remote_cells \
@@ -435,6 +436,8 @@ tests_unit_check_node_number_SOURCES = tests/unit/check_node_number.c $(fault_al
 tests_unit_check_node_number_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 request_scene = tests/lib/request_scene.c tests/lib/request_scene.h tests/lib/fault_call.c tests/lib/fault_call.h \
 	tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_remembered_SOURCES = tests/unit/check_remembered.c $(request_scene)
+tests_unit_check_remembered_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_requests_SOURCES = tests/unit/check_requests.c $(request_scene)
 tests_unit_check_requests_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_request_effects_SOURCES = tests/unit/check_request_effects.c $(request_scene)

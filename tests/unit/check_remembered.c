@@ -1,0 +1,199 @@
+/* What a mount for writing keeps in mind of nodes and commits: what it need not find again, what leads
+ * nowhere any more, what it has to tell. */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "object/group_write.h"
+#include "request_scene.h"
+#include "vfs/directory.h"
+#include "vfs/objects.h"
+#include "vfs/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+static struct stat stat_of(struct h5_node *node)
+{
+	struct stat st;
+
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	return st;
+}
+
+static struct h5_vfs_entry look_up(struct h5_node *parent, const char *name)
+{
+	struct h5_vfs_entry entry;
+
+	SUCCEEDS(h5_vfs_lookup(scene.vfs, parent, name, &entry));
+	return entry;
+}
+
+/* ---- numbers of links ---- */
+
+/* They are counted once, go with the changes, and are counted anew when changes were given up. */
+START_TEST(numbers_of_links)
+{
+	struct h5_node *group = request_find("group");
+
+	ck_assert_int_eq(stat_of(group).st_size, 3);
+	group->shown->links = 77;
+	ck_assert_int_eq(stat_of(group).st_size, 77);
+	ASK("mkdir", "group/x");
+	ck_assert_int_eq(stat_of(group).st_size, 78);
+	ASK("unlink", "group/file");
+	ck_assert_int_eq(stat_of(group).st_size, 77);
+	ASK("rename", "group/x", "group/y");
+	ck_assert_int_eq(stat_of(group).st_size, 77);
+	h5_objects_rename_all(scene.vfs, 0);
+	ck_assert_int_eq(stat_of(group).st_size, 3);
+	request_forget(group);
+}
+END_TEST
+
+/* ---- nodes that no name leads to ---- */
+
+/* Makes the name of the root lead to another object, without a request. */
+static void lead_elsewhere(const char *name, uint64_t address)
+{
+	const struct h5_link link = {
+		.type = H5_LINK_HARD, .name = name, .name_size = strlen(name), .address = address};
+	struct h5_file *file = scene.vfs->file;
+
+	h5_unit_begin(file);
+	SUCCEEDS(h5_group_remove(file, h5_file_superblock(file)->root, name, strlen(name)));
+	SUCCEEDS(h5_unit_end(file, h5_group_insert(file, h5_file_superblock(file)->root, &link)));
+}
+
+START_TEST(a_name_that_leads_to_another_group)
+{
+	struct h5_node *group = request_find("group"), *root = h5_vfs_root(scene.vfs), *nodes[2];
+	const uint64_t before = group->entity.address, empty = request_address("empty");
+
+	lead_elsewhere("group", empty);
+	for (unsigned i = 0; i < 2; i++) {
+		nodes[i] = look_up(root, "group").node;
+		ck_assert_uint_eq(nodes[i]->entity.address, empty);
+	}
+	ck_assert(nodes[0] == nodes[1] && nodes[0] != group);
+	ck_assert(group->is_detached && !nodes[0]->is_detached);
+	ck_assert_uint_ne(h5_vfs_id(group), h5_vfs_id(nodes[0]));
+	lead_elsewhere("group", before);
+	for (unsigned i = 0; i < 2; i++)
+		request_forget(nodes[i]);
+	request_forget(group);
+	ASK("lookup", "group/sub");
+}
+END_TEST
+
+/* Directories that are removed, or replaced. Their names lead to others then. */
+START_TEST(directories_that_lose_their_names)
+{
+	struct h5_node *root = h5_vfs_root(scene.vfs), *empty = request_find("empty"), *moved, *again, *soft;
+
+	ASK("rmdir", "empty");
+	ck_assert(empty->is_detached);
+	ASK("mkdir", "empty");
+	again = request_find("empty");
+	ck_assert_ptr_ne(again, empty);
+	ASK("mkdir", "moved");
+	moved = request_find("moved");
+	ASK("rename", "moved", "empty");
+	ck_assert(again->is_detached && !moved->is_detached);
+	ck_assert_ptr_eq(look_up(root, "empty").node, moved);
+	request_forget(moved);
+	/* The target of a symbolic link depends on where it is. */
+	soft = request_find("soft");
+	ASK("rename", "soft", "soft2");
+	ck_assert(soft->is_detached);
+	request_forget(soft);
+	/* Both change places. */
+	soft = request_find("group");
+	ASK("rename", "group", "empty", .flags = EXCHANGE);
+	ck_assert(!soft->is_detached && !moved->is_detached);
+	ck_assert_ptr_eq(look_up(root, "group").node, moved);
+	ck_assert_ptr_eq(look_up(root, "empty").node, soft);
+	request_forget(moved);
+	request_forget(soft);
+	request_forget(soft);
+	request_forget(moved);
+	request_forget(again);
+	request_forget(empty);
+}
+END_TEST
+
+/* ---- numbers ---- */
+
+/* What a number leads to is not new, and its name may be kept. */
+START_TEST(look_ups_by_number)
+{
+	static const char *const paths[] = {"group", "data", "group/file", ""};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct h5_node *node = request_find(paths[i]);
+		struct h5_vfs_entry entry = {.passing = true, .made = true};
+
+		SUCCEEDS(h5_vfs_lookup_id(scene.vfs, h5_vfs_id(node), &entry));
+		ck_assert(entry.node == node && !entry.passing && !entry.made && entry.size_known);
+		request_forget(node);
+		entry.passing = entry.made = true;
+		if (i) /* others have several directories, or none */
+			continue;
+		SUCCEEDS(h5_vfs_lookup_parent(scene.vfs, h5_vfs_id(node), &entry));
+		ck_assert(entry.node == h5_vfs_root(scene.vfs) && !entry.passing && !entry.made);
+		request_forget(entry.node);
+	}
+}
+END_TEST
+
+/* On a mount for reading the kernel may keep all names. */
+START_TEST(names_that_are_only_read)
+{
+	static const char *const names[][2] = {
+		{"", "data"}, {"", "soft"}, {"", ".h5fs"}, {".h5fs/npy", "data.npy"}, {"outside", "file"}};
+
+	request_close();
+	request_open(scene.path, false, NULL);
+	for (unsigned i = 0; i < 5; i++) {
+		struct h5_node *parent = request_find(names[i][0]);
+		struct h5_vfs_entry entry = look_up(parent, names[i][1]);
+
+		ck_assert_msg(!entry.passing, "%s", names[i][1]);
+		ck_assert(!h5_vfs_is_passing(scene.vfs, parent));
+		request_forget(entry.node);
+		request_forget(parent);
+	}
+}
+END_TEST
+
+/* ---- commits ---- */
+
+/* Names change without a commit, but where an object could be without a name for an instant. */
+START_TEST(names_that_need_no_commit)
+{
+	static const struct {
+		struct request request;
+		bool commits;
+	} steps[] = {
+		{{"unlink", "soft", .error = 0}, false},
+		{{"rename", "data", "x", .error = 0}, false},
+		{{"rename", "fixed", "y", .error = 0}, false},
+		{{"rmdir", "empty", .error = 0}, false},
+		/* The group has lost names. */
+		{{"rename", "group/file", "z", .error = 0}, true},
+		{{"unlink", "group/again", .error = 0}, false},
+		{{"mkdir", "group/new", .error = 0}, false},
+	};
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		const uint64_t before = h5_objects_transaction(scene.vfs);
+
+		ck_assert_int_eq(request_ask(&steps[i].request), 0);
+		ck_assert_msg((h5_objects_transaction(scene.vfs) != before) == steps[i].commits, "%zu", i);
+	}
+}
+END_TEST
+
+UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
+		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
+		 names_that_are_only_read, names_that_need_no_commit)
