@@ -16,6 +16,7 @@
 #include "vfs/node_number.h"
 #include "vfs/objects.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,12 +339,10 @@ static void take_place(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_
 void h5_node_move(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_place *place)
 {
 	uint64_t id = h5_number_of_name(vfs, place->parent, place->name);
-	struct h5_node *before = node->parent, *there;
+	struct h5_node *before = node->parent;
 
 	pthread_mutex_lock(&vfs->lock);
-	there = find_named(vfs, id, place->parent, place->name);
-	if (there)
-		there->is_detached = true;
+	assert(!find_named(vfs, id, place->parent, place->name));
 	/* Out of memory: the next look-up of the name makes another node. */
 	node->is_detached = h5_number_change(vfs, node, id);
 	take_place(vfs, node, place);

@@ -126,8 +126,8 @@ struct h5_node_place {
 
 int h5_node_place_prepare(struct h5_node *parent, const char *name, struct h5_node_place *place);
 void h5_node_place_release(struct h5_node_place *place); /* may run twice */
-/* Moves the node of a directory, which keeps its number. Empties the place. If another node is there, it is
- * detached. */
+/* Moves the node of a directory, which keeps its number. Empties the place. One that was there is detached
+ * already. */
 void h5_node_move(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_place *place);
 
 /* The transaction of that number was given up: no name leads any more to nodes that were renamed in it, and
