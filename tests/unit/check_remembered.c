@@ -2,6 +2,7 @@
  * nowhere any more, what it has to tell. */
 #include "base/error.h"
 #include "change/transaction.h"
+#include "fault_io.h"
 #include "object/group_write.h"
 #include "request_scene.h"
 #include "vfs/directory.h"
@@ -194,6 +195,49 @@ START_TEST(names_that_need_no_commit)
 }
 END_TEST
 
+/* A commit fails so that the mount takes no more changes: each sync says that what was written is not stored,
+ * until the file is mounted anew. */
+START_TEST(mounts_that_have_given_up)
+{
+	struct h5_node *node, *root;
+	struct h5_handle *handle;
+	unsigned long n = 0;
+	uint64_t stale;
+	size_t written;
+	int rc;
+
+	request_close();
+	request_open(scene.path, true, NULL);
+	root = h5_vfs_root(scene.vfs);
+	node = request_find("data");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY, &handle));
+	/* Until the commit fails after it has begun to write cells. */
+	do {
+		SUCCEEDS(h5_vfs_write(handle, 0, "abcd", 4, H5_WRITE_APPEND, &written, &stale));
+		fault_io_arm(&request_io, ++n);
+		request_io.lasting = true;
+		rc = h5_vfs_commit(scene.vfs);
+		ck_assert(fault_io_disarm(&request_io));
+	} while (h5_tx_is_writable(scene.vfs->file));
+	ck_assert_int_eq(rc, -ENOSPC);
+	request_io.lasting = false;
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(h5_vfs_commit(scene.vfs), -EROFS);
+		ck_assert_int_eq(h5_vfs_fsync_directory(scene.vfs, root), -EROFS);
+		ck_assert_int_eq(h5_vfs_fsync(handle), -EROFS);
+		ck_assert_str_eq(h5_error_last()->text, "writing was given up after a failure");
+	}
+	ck_assert_int_eq(h5_vfs_write(handle, 0, "ABCD", 4, H5_WRITE_AT, &written, &stale), -EROFS);
+	h5_vfs_close_file(handle);
+	request_forget(node);
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+	request_open(scene.path, true, NULL);
+	request_check_bytes("fixed", request_elements, sizeof request_elements);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+}
+END_TEST
+
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
-		 names_that_are_only_read, names_that_need_no_commit)
+		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up)
