@@ -2,6 +2,7 @@
  */
 #include "base/error.h"
 #include "change/object_header_create.h"
+#include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
@@ -665,6 +666,53 @@ START_TEST(names_that_pass)
 }
 END_TEST
 
+/* ---- contents that are found only when they are read ---- */
+
+/* The size is that of the whole picture, of which stat() decodes nothing. */
+START_TEST(pictures)
+{
+	static const uint8_t pixels[6] = {0, 50, 100, 150, 200, 250};
+	static const char head[] = "\x89PNG\r\n\x1a\n", end[] = "IEND\xae\x42\x60\x82";
+	struct h5_handle *handle;
+	char bytes[1000];
+	struct stat st;
+	size_t got;
+
+	ASK("mknod", "picture");
+	ASK("set", "picture", "h5fs.info", "{\"dtype\":\"|u1\",\"shape\":\"2,3\",\"maxshape\":\"2,3\"}");
+	request_write("picture", O_WRONLY, pixels, sizeof pixels);
+	handle = open_at(".h5fs/png/picture.png", O_RDONLY);
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, h5_vfs_handle_node(handle), &st));
+	SUCCEEDS(h5_vfs_read(handle, 0, bytes, sizeof bytes, &got));
+	ck_assert_int_eq((off_t)got, st.st_size);
+	ck_assert(got < sizeof bytes && !memcmp(bytes, head, 8) && !memcmp(bytes + got - 8, end, 8));
+	h5_vfs_close_file(handle);
+}
+END_TEST
+
+/* Filters that nobody knows. The size is known all the same; opening the file tells. */
+START_TEST(a_dataset_that_cannot_be_read)
+{
+	static const uint8_t bad[] = {9, 1};
+	const struct h5_new_message message = {.type = H5_MSG_PIPELINE, .body = bad, .size = sizeof bad};
+	struct h5_file *file = scene.vfs->file;
+	const uint64_t address = request_address("fixed");
+	struct h5_handle *handle;
+	struct h5_node *node;
+	struct stat st;
+
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_header_insert(file, address, &message)));
+	request_close();
+	request_open(scene.path, false, NULL);
+	node = request_find("fixed");
+	SUCCEEDS(h5_vfs_getattr(scene.vfs, node, &st));
+	ck_assert(st.st_mode == (S_IFREG | 0444) && st.st_size == 24 && st.st_blocks == 1);
+	ck_assert_int_eq(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle), -ENOTSUP);
+	request_forget(node);
+}
+END_TEST
+
 /* ---- directories ---- */
 
 /* The name that comes at the position, and the position after it. False: there are no more. */
@@ -788,4 +836,5 @@ UNIT_MAIN_AROUND("mount_answers", request_begin, request_end, new_contents, new_
 		 a_flush_commits_once, a_flush_commits_what_stays, sizes_that_are_stale,
 		 files_that_are_read_directly, declared_while_it_is_written, stat_while_memory_is_short,
 		 an_object_of_no_kind, the_longest_list, modes_and_sizes, pages_are_only_read,
-		 sizes_that_are_known, names_that_pass, long_directories, lists_that_are_read_again, blocks)
+		 sizes_that_are_known, names_that_pass, pictures, a_dataset_that_cannot_be_read,
+		 long_directories, lists_that_are_read_again, blocks)
