@@ -238,6 +238,55 @@ START_TEST(mounts_that_have_given_up)
 }
 END_TEST
 
+static blkcnt_t blocks_of_file(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(scene.path, &st), 0);
+	return st.st_blocks;
+}
+
+/* Writes the dataset and removes it again, in two commits. */
+static void write_and_remove(const char *name, struct h5_node *directory)
+{
+	static char bytes[4 * H5_WASTE_LEAST];
+
+	memset(bytes, 'b', sizeof bytes);
+	ASK("mknod", name);
+	request_write(name, O_WRONLY, bytes, sizeof bytes);
+	SUCCEEDS(h5_vfs_fsync_directory(scene.vfs, directory));
+	ASK("unlink", name);
+	SUCCEEDS(h5_vfs_fsync_directory(scene.vfs, directory));
+}
+
+/* While a new file has not got its name yet, the transaction is empty for a moment alone: within the commit
+ * that no request waits for. That gives space back then. */
+START_TEST(space_beside_new_files)
+{
+	struct h5_node *group = request_find("group");
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_create(scene.vfs, group, "new", O_WRONLY, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, "bytes", 5, H5_WRITE_AT, &written, &stale));
+	for (unsigned i = 0; i < 2; i++) {
+		const blkcnt_t half = 2 * H5_WASTE_LEAST / 512, before = blocks_of_file();
+
+		write_and_remove("large", group);
+		ck_assert_int_gt(blocks_of_file(), before + half);
+		SUCCEEDS(h5_vfs_commit(scene.vfs));
+		ck_assert_int_lt(blocks_of_file(), before + half);
+	}
+	ck_assert_ptr_nonnull(scene.vfs->pending);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+	request_forget(group);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
-		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up)
+		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
+		 space_beside_new_files)
