@@ -103,17 +103,15 @@ static int read_list(struct h5_dir *dir)
 	return rc;
 }
 
-static bool is_as_listed(struct h5_dir *dir)
+/* 1: names have changed since the list was made; 0: none have. */
+static int has_changed(struct h5_dir *dir)
 {
 	struct h5_reading reading = {.vfs = dir->vfs};
-	bool same = true;
 	int rc;
 
-	while (h5_reading_next(&reading, &rc)) {
-		same = dir->name_changes == dir->vfs->name_changes;
-		rc = 0;
-	}
-	return same;
+	while (h5_reading_next(&reading, &rc))
+		rc = dir->name_changes != dir->vfs->name_changes;
+	return rc;
 }
 
 /* Reads a long directory from the position on. */
@@ -127,7 +125,7 @@ int h5_vfs_dir_rewind(struct h5_dir *dir)
 {
 	if (dir->is_long)
 		return read_from(dir, 0);
-	return is_as_listed(dir) ? 0 : read_list(dir);
+	return has_changed(dir) ? read_list(dir) : 0;
 }
 
 int h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first)
