@@ -267,6 +267,31 @@ START_TEST(long_urls)
 }
 END_TEST
 
+/* It has one slash between the URL of the folder and the name. */
+START_TEST(urls_of_files)
+{
+	static const char *const urls[][2] = {{"http://server/f", "http://server/f/a.h5"},
+					      {"http://server/f/", "http://server/f/a.h5"},
+					      {"x", "x/a.h5"},
+					      {"", "/a.h5"}};
+
+	for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+		char url[32] = "";
+		struct h5_tree_node *file;
+
+		/* What lies behind it does not count. */
+		memset(url, '/', sizeof url);
+		strcpy(url, urls[i][0]);
+		folder.options.vfs.url = url;
+		folder_reopen();
+		file = folder_find(h5_tree_root(folder.tree), "a.h5");
+		SUCCEEDS(folder_use(file));
+		ck_assert_str_eq(file->file->url, urls[i][1]);
+		folder_forget(file);
+	}
+}
+END_TEST
+
 static struct h5_tree_inside inside_first;
 
 static void leave_first(void)
@@ -705,8 +730,8 @@ END_TEST
 
 UNIT_MAIN_AROUND("tree_files", begin, folder_end, signatures, a_look_at_the_signature,
 		 as_many_files_as_may_be_open, files_that_requests_use, requests_that_are_given_up, long_urls,
-		 files_that_are_replaced_before_a_look, two_names_of_a_file, files_that_others_change,
-		 files_that_are_replaced_before_they_open, files_that_do_not_open,
+		 urls_of_files, files_that_are_replaced_before_a_look, two_names_of_a_file,
+		 files_that_others_change, files_that_are_replaced_before_they_open, files_that_do_not_open,
 		 links_in_files_that_do_not_open, files_that_are_locked, waiting_threads_are_woken,
 		 idle_files, commits_of_all_files, changes_that_are_lost,
 		 what_waits_for_a_file_that_closes_can_be_given_up, commits_while_a_file_closes)

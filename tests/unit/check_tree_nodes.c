@@ -169,5 +169,41 @@ START_TEST(nodes_of_a_file_that_does_not_open)
 }
 END_TEST
 
+/* A name of the folder leads to the same node until something else has the name. */
+START_TEST(nodes_that_are_replaced)
+{
+	static const char long_name[] =
+		"a folder with a name that is longer than what comes before it in a key";
+	struct h5_tree_node *root = h5_tree_root(folder.tree), *before, *after;
+	const char *const names[] = {"f", long_name};
+
+	scratch_run("mkdir '%s/%s'", folder.path, long_name);
+	for (unsigned i = 0; i < 2; i++) {
+		const unsigned count = HASH_COUNT(folder.tree->nodes);
+
+		before = folder_find(root, names[i]);
+		ck_assert_ptr_eq(folder_find(root, names[i]), before);
+		ck_assert_uint_eq(before->references, 2);
+		ck_assert_uint_eq(HASH_COUNT(folder.tree->nodes), count + 1);
+		scratch_run("cd '%s'; mv '%s' g; mkdir '%s'", folder.path, names[i], names[i]);
+		after = folder_find(root, names[i]);
+		ck_assert_ptr_ne(after, before);
+		ck_assert(before->is_detached && !after->is_detached && folder.tree->detached == before);
+		ck_assert_ptr_eq(folder_find(root, names[i]), after);
+		folder_forget(before);
+		ck_assert_ptr_eq(folder.tree->detached, before);
+		folder_forget(before);
+		ck_assert_ptr_null(folder.tree->detached);
+		ck_assert_uint_eq(HASH_COUNT(folder.tree->nodes), count + 1);
+		ck_assert_ptr_eq(folder_find(root, names[i]), after);
+		for (unsigned j = 0; j < 3; j++)
+			folder_forget(after);
+		ck_assert_uint_eq(HASH_COUNT(folder.tree->nodes), count);
+		scratch_run("rm -r '%s/g'", folder.path);
+	}
+}
+END_TEST
+
 UNIT_MAIN_AROUND("tree_nodes", folder_begin, folder_end, nodes_outlive_the_opening, names_that_lead_up,
-		 nodes_of_what_is_gone, files_that_are_forgotten, nodes_of_a_file_that_does_not_open)
+		 nodes_of_what_is_gone, files_that_are_forgotten, nodes_of_a_file_that_does_not_open,
+		 nodes_that_are_replaced)
