@@ -219,5 +219,41 @@ START_TEST(descriptions)
 }
 END_TEST
 
+/* ---- attributes ---- */
+
+/* A file beside those of a view becomes an attribute. If not all of it can be read, the attribute stays. */
+START_TEST(attributes_of_which_a_part_is_read)
+{
+	static const char text[] = ".h5fs/attrs/data/text", beside[] = ".h5fs/attrs/data/text~";
+	unsigned refused = 0, copied = 0;
+	bool failed = true, all;
+
+	for (unsigned long n = 1; failed; n++) {
+		int rc;
+
+		ASK("set", "data", "user.text", "words");
+		ASK("create", beside, .flags = O_WRONLY, .value = "other words");
+		request_fault.n = n;
+		request_fault.reads = false;
+		rc = ask_rename(beside, text);
+		failed = request_fault.fired;
+		if (rc) {
+			ck_assert(failed && rc == -ENOMEM);
+			/* All was copied if what fails is to remove the file. */
+			all = request_size(text) == 11;
+			request_check_bytes(text, all ? "other words" : "words", all ? 11 : 5);
+			copied += all;
+			refused += !all;
+			request_check_bytes(beside, "other words", 11);
+			ASK("unlink", beside);
+		} else {
+			request_check_bytes(text, "other words", 11);
+			check_gone(beside);
+		}
+	}
+	ck_assert(refused > 10 && copied > 0);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("request_pieces", begin, end, bytes, lines, lines_of_which_one_is_no_value, arrays,
-		 values_of_which_one_is_none, descriptions)
+		 values_of_which_one_is_none, descriptions, attributes_of_which_a_part_is_read)
