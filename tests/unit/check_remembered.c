@@ -286,7 +286,58 @@ START_TEST(space_beside_new_files)
 }
 END_TEST
 
+/* ---- objects ---- */
+
+/* The last node of an object without names takes it along: with the next commit, for which a thread waits. */
+START_TEST(objects_that_nobody_knows)
+{
+	struct h5_node *data = request_find("data"), *fixed = request_find("fixed");
+
+	ASK("unlink", "data");
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	scene.vfs->is_changed = false;
+	request_forget(fixed);
+	ck_assert(!scene.vfs->is_changed);
+	ck_assert_ptr_null(scene.vfs->unused);
+	request_forget(data);
+	ck_assert(scene.vfs->is_changed);
+	ck_assert_ptr_nonnull(scene.vfs->unused);
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ck_assert_ptr_null(scene.vfs->unused);
+}
+END_TEST
+
+/* A listing decodes each object once, and does not keep it. */
+START_TEST(listings_of_objects)
+{
+	struct h5_vfs_entry entries[10];
+	struct h5_lru_stats before, after;
+	struct h5_node *node;
+	struct h5_dir *dir;
+	size_t got;
+
+	request_close();
+	request_open(scene.path, false, NULL);
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, h5_vfs_root(scene.vfs), &dir));
+	ck_assert_uint_eq(h5_vfs_dir_count(dir), 10);
+	h5_lru_stats(scene.vfs->blocks, &before);
+	SUCCEEDS(h5_vfs_dir_read(dir, 0, 10, true, entries, &got));
+	ck_assert_uint_eq(got, 10);
+	h5_lru_stats(scene.vfs->blocks, &after);
+	/* Two links lead to another file, which is opened. */
+	ck_assert_uint_le(after.entries - before.entries, 4);
+	for (size_t i = 0; i < got; i++) {
+		node = request_find(h5_vfs_dir_name(dir, i));
+		ck_assert_ptr_eq(node, entries[i].node);
+		ck_assert_uint_eq(node->references, 2);
+		request_forget(node);
+		request_forget(node);
+	}
+	h5_vfs_closedir(dir);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
 		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
-		 space_beside_new_files)
+		 space_beside_new_files, objects_that_nobody_knows, listings_of_objects)
