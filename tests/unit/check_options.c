@@ -71,6 +71,7 @@ int __wrap_fuse_opt_add_opt_escaped(char **options, const char *option)
 }
 
 static char said[400]; /* what the last command line made h5fs say */
+static char left[400]; /* what it left of the line */
 
 /* Leads stderr to a file, or back, if that is the descriptor it had. */
 static int lead_stderr(int to)
@@ -112,6 +113,7 @@ static int parse(const char *line, struct h5_options *o)
 	rc = h5_options_parse(argc, argv, o);
 	fault_alloc_count(false);
 	hear(lead_stderr(before));
+	memcpy(left, words, strlen(line) + 1);
 	free(words);
 	return rc;
 }
@@ -136,6 +138,37 @@ START_TEST(what_is_not_given)
 	ck_assert_int_eq(parse("h5fs -o allow_other /dev/null /mnt", &o), 0);
 	ck_assert_int_eq(o.set.external, H5_EXTERNAL_NONE);
 	h5_options_release(&o);
+}
+END_TEST
+
+/* Others may read the command line. What is secret in it is erased, and nothing else. */
+START_TEST(queries_are_hidden)
+{
+	static const struct {
+		const char *line, *left; /* @: erased */
+	} cases[] = {
+		{"h5fs -o ro http://server/x.h5?key=secret /mnt",
+		 "h5fs -o ro http://server/x.h5@@@@@@@@@@@ /mnt"},
+		{"h5fs https://server/x.h5#a?b /mnt", "h5fs https://server/x.h5@@@@ /mnt"},
+		{"h5fs http://server/x.h5 /mnt?a#b", "h5fs http://server/x.h5 /mnt?a#b"},
+		{"h5fs /dev/null?a /mnt", "h5fs /dev/null?a /mnt"},
+		{"h5fs -o nonsense http://server/x.h5?a /mnt", "h5fs -o nonsense http://server/x.h5@@ /mnt"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_options o;
+		const size_t n = strlen(cases[i].left);
+
+		if (!parse(cases[i].line, &o))
+			h5_options_release(&o);
+		ck_assert_uint_eq(n, strlen(cases[i].line));
+		for (size_t j = 0; j < n; j++) {
+			const char c = cases[i].left[j];
+
+			ck_assert_msg(left[j] == (c == '@' || c == ' ' ? '\0' : c), "%s, %zu", cases[i].line,
+				      j);
+		}
+	}
 }
 END_TEST
 
@@ -338,5 +371,5 @@ START_TEST(allocations_that_fail)
 }
 END_TEST
 
-UNIT_MAIN("options", what_is_not_given, parts_of_the_memory, what_follows, what_libfuse_is_told,
-	  too_little_memory, no_rings, allocations_that_fail)
+UNIT_MAIN("options", what_is_not_given, queries_are_hidden, parts_of_the_memory, what_follows,
+	  what_libfuse_is_told, too_little_memory, no_rings, allocations_that_fail)
