@@ -16,6 +16,8 @@ START_TEST(nodes_outlive_the_opening)
 
 	folder_find_files(nodes);
 	group = folder_find(nodes[0], "group");
+	ck_assert(group->inside && group->opening == nodes[0]->file->opening);
+	ck_assert_uint_eq(group->inside->references, 1);
 	data = folder_find(group, "data");
 	folder_check_path(data, "a.h5/group/data");
 	third = folder_find(group, "third");
@@ -36,8 +38,12 @@ START_TEST(nodes_outlive_the_opening)
 	ck_assert_str_eq(folder.closed, "b"); /* the request above was a.h5's */
 	SUCCEEDS(folder_use(nodes[1]));
 	ck_assert_str_eq(folder.closed, "ba");
+	ck_assert_uint_ne(data->opening, nodes[0]->file->opening);
 	SUCCEEDS(h5_tree_enter(folder.tree, data, &in));
 	ck_assert_uint_eq(h5_vfs_id(in.node), h5_vfs_id(data->inside));
+	/* From now on it is known in this opening, too. */
+	ck_assert(in.node == data->inside && data->opening == nodes[0]->file->opening);
+	ck_assert_uint_eq(data->inside->references, 1);
 	SUCCEEDS(h5_tree_enter(folder.tree, group, &second));
 	ck_assert_ptr_ne(in.node, second.node);
 	h5_tree_leave(folder.tree, &second);
@@ -189,6 +195,7 @@ START_TEST(nodes_that_are_replaced)
 		after = folder_find(root, names[i]);
 		ck_assert_ptr_ne(after, before);
 		ck_assert(before->is_detached && !after->is_detached && folder.tree->detached == before);
+		ck_assert_uint_ne(after->generation, before->generation);
 		ck_assert_ptr_eq(folder_find(root, names[i]), after);
 		folder_forget(before);
 		ck_assert_ptr_eq(folder.tree->detached, before);
@@ -204,6 +211,28 @@ START_TEST(nodes_that_are_replaced)
 }
 END_TEST
 
+/* What cannot be opened in a file leaves that as it was. */
+START_TEST(what_cannot_be_opened)
+{
+	struct h5_tree_node *file = folder_find(h5_tree_root(folder.tree), "a.h5"),
+			    *group = folder_find(file, "group"), *data = folder_find(file, "again"),
+			    *soft = folder_find(file, "soft");
+	struct h5_tree_handle *handle;
+	struct h5_tree_dir *dir;
+
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, group, O_RDONLY, &handle), -EISDIR);
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, data, O_WRONLY, &handle), -EROFS);
+	ck_assert_int_eq(h5_tree_open_file(folder.tree, soft, O_RDONLY, &handle), -ELOOP);
+	ck_assert_int_eq(h5_tree_opendir(folder.tree, data, &dir), -ENOTDIR);
+	ck_assert(!file->file->uses && !file->file->held);
+	ck_assert(!folder.tree->handles && !folder.tree->dirs);
+	folder_forget(soft);
+	folder_forget(data);
+	folder_forget(group);
+	folder_forget(file);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("tree_nodes", folder_begin, folder_end, nodes_outlive_the_opening, names_that_lead_up,
 		 nodes_of_what_is_gone, files_that_are_forgotten, nodes_of_a_file_that_does_not_open,
-		 nodes_that_are_replaced)
+		 nodes_that_are_replaced, what_cannot_be_opened)
