@@ -98,14 +98,14 @@ int h5_tree_take_handle(struct h5_tree *tree, struct h5_tree_node *node, struct 
 	struct h5_tree_handle *handle;
 	int rc = handle_new(tree, node, &handle);
 
-	if (!rc) {
-		handle->inside = inside;
-		handle->file = node->file;
-		rc = enter_handle(handle, h5_tree_file_enter(tree, node, true), out);
-	}
-	if (rc)
+	if (rc) {
 		h5_vfs_close_file(inside);
-	return rc;
+		return rc;
+	}
+	h5_tree_file_hold(tree, node->file);
+	handle->inside = inside;
+	handle->file = node->file;
+	return enter_handle(handle, 0, out);
 }
 
 struct h5_handle *h5_tree_handle_inside(const struct h5_tree_handle *handle)

@@ -459,6 +459,15 @@ int h5_tree_file_enter(struct h5_tree *tree, struct h5_tree_node *node, bool hol
 	return rc;
 }
 
+void h5_tree_file_hold(struct h5_tree *tree, struct h5_tree_file *file)
+{
+	pthread_mutex_lock(&tree->lock);
+	assert(file->state == H5_TREE_OPEN && file->uses);
+	file->uses++;
+	file->held++;
+	pthread_mutex_unlock(&tree->lock);
+}
+
 bool h5_tree_file_stay(struct h5_tree *tree, struct h5_tree_file *file)
 {
 	bool is_open;

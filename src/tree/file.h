@@ -12,7 +12,9 @@ void h5_tree_file_leave_behind(struct h5_tree_file *file);
  * file or directory. -EBUSY: another program has it locked, or one has it open for writing under another
  * name; -ENFILE: as many files as may be are held open; else as h5_open_file(). */
 int h5_tree_file_enter(struct h5_tree *tree, struct h5_tree_node *node, bool hold);
-/* The same if the file is open; false: it is not. */
+/* Of a file that a request has entered: it is held, too, for an open file that the request has made. */
+void h5_tree_file_hold(struct h5_tree *tree, struct h5_tree_file *file);
+/* As h5_tree_file_enter() if the file is open; false: it is not. */
 bool h5_tree_file_stay(struct h5_tree *tree, struct h5_tree_file *file);
 void h5_tree_file_leave(struct h5_tree *tree, struct h5_tree_file *file, bool hold);
 /* Closes all; no request uses any. */
