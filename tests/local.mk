@@ -177,6 +177,7 @@ UNIT_TESTS = \
 	tests/unit/check_tree \
 	tests/unit/check_tree_entries \
 	tests/unit/check_tree_files \
+	tests/unit/check_tree_listing \
 	tests/unit/check_tree_nodes \
 	tests/unit/check_unmount \
 	tests/unit/check_value \
@@ -308,6 +309,8 @@ tests_unit_check_tree_entries_SOURCES = tests/unit/check_tree_entries.c $(tree_s
 tests_unit_check_tree_entries_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=readdir64,--wrap=fdopendir,--wrap=fgetxattr,--wrap=flistxattr,--wrap=readlinkat,--wrap=h5_named_open_without_links,--wrap=h5_vfs_dir_go,--wrap=h5_vfs_dir_read
 tests_unit_check_tree_files_SOURCES = tests/unit/check_tree_files.c $(tree_scene)
 tests_unit_check_tree_files_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags),--wrap=clock_gettime,--wrap=h5_file_set_share,--wrap=h5_file_stat,--wrap=h5_thread_wait_a_second,--wrap=h5_vfs_fsync_directory,--wrap=h5_vfs_refresh,--wrap=pthread_cond_broadcast
+tests_unit_check_tree_listing_SOURCES = tests/unit/check_tree_listing.c $(tree_scene) $(fault_alloc)
+tests_unit_check_tree_listing_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_vfs_dir_error
 tests_unit_check_tree_nodes_SOURCES = tests/unit/check_tree_nodes.c $(tree_scene)
 tests_unit_check_tree_nodes_LDFLAGS = $(AM_LDFLAGS) $(strict_lock_flags) $(fault_call_flags)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)

@@ -79,6 +79,7 @@ static int read_names(struct h5_tree_dir *dir)
 	const struct dirent *entry;
 
 	dir->count = dir->text.size = 0;
+	dir->text.err = 0; /* memory may have been short the last time */
 	if (dir->tree->bucket)
 		return h5_tree_bucket_list(dir->tree, dir->node, add_item, dir);
 	h5_wait_begins();
