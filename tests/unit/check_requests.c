@@ -311,7 +311,9 @@ START_TEST(types_that_are_shown)
 	ASK("set", "new", "h5fs.info",
 	    "{\"dtype\":\"[[\\\"a\\\",\\\"<i4\\\"],[\\\"b\\\",\\\">f8\\\"]]\",\"shape\":\"2\"}");
 	check_property("new", "h5fs.type", "H5T_COMPOUND { H5T_STD_I32LE \"a\"; H5T_IEEE_F64BE \"b\"; }");
-	/* Bytes of an attribute have no signs. */
+	/* Bytes of a file and of an attribute have no signs. */
+	ASK("mknod", "bytes");
+	check_property("bytes", "h5fs.dtype", "|u1");
 	scene.vfs->options.raw_attributes = true;
 	ASK("set", "data", "user.bytes", "\xff\x01");
 	scene.vfs->options.raw_attributes = false;
