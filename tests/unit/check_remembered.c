@@ -286,6 +286,52 @@ START_TEST(space_beside_new_files)
 }
 END_TEST
 
+/* A commit of names fails: no name leads any more to nodes that had got theirs since the one before. */
+START_TEST(names_that_are_given_up)
+{
+	struct h5_node *empty, *group, *made, *again;
+
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	ASK("mkdir", "made");
+	made = request_find("made");
+	group = request_find("group");
+	empty = request_find("empty");
+	ASK("rename", "empty", "moved");
+	fault_io_arm(&request_io, 1);
+	ck_assert_int_eq(h5_vfs_commit(scene.vfs), -ENOSPC);
+	ck_assert(fault_io_disarm(&request_io) && h5_tx_is_writable(scene.vfs->file));
+	ck_assert(made->is_detached && empty->is_detached && !group->is_detached);
+	ck_assert(!made->shown && made->entity.address == H5_UNDEF);
+	again = request_find("empty");
+	ck_assert(again != empty && !again->is_detached);
+	ASK("mkdir", "made");
+	request_forget(again);
+	request_forget(empty);
+	request_forget(group);
+	request_forget(made);
+	ck_assert_uint_eq(request_size("made"), 0);
+}
+END_TEST
+
+/* One that was made through a handle, and to which nothing was written, is not stored when that is closed. */
+START_TEST(a_new_file_without_bytes)
+{
+	struct h5_node *root = h5_vfs_root(scene.vfs);
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t before;
+
+	scene.vfs->options.commit_at_close = true;
+	SUCCEEDS(h5_vfs_create(scene.vfs, root, "x", O_WRONLY, &entry, &handle));
+	ASK("set", "x", "h5fs.dtype", "<i4");
+	before = h5_objects_transaction(scene.vfs);
+	SUCCEEDS(h5_vfs_flush(handle));
+	ck_assert_uint_eq(h5_objects_transaction(scene.vfs), before);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, entry.node, 1);
+}
+END_TEST
+
 /* ---- objects ---- */
 
 /* The last node of an object without names takes it along: with the next commit, for which a thread waits. */
@@ -340,4 +386,5 @@ END_TEST
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
 		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
-		 space_beside_new_files, objects_that_nobody_knows, listings_of_objects)
+		 space_beside_new_files, objects_that_nobody_knows, names_that_are_given_up,
+		 a_new_file_without_bytes, listings_of_objects)
