@@ -332,6 +332,28 @@ START_TEST(a_new_file_without_bytes)
 }
 END_TEST
 
+/* A shell truncates a file of text and closes one of its descriptors. What nobody has written by the last
+ * close is then stored as no text. */
+START_TEST(a_text_that_is_emptied)
+{
+	struct h5_handle *handle;
+	struct h5_node *node;
+
+	ASK("set", "new", "h5fs.info", "{\"dtype\":\"vlen str\",\"shape\":\"0\",\"maxshape\":\"inf\"}");
+	request_write("new", O_WRONLY | O_TRUNC, "one\n", 4);
+	scene.vfs->options.commit_at_close = true;
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	node = request_find("new");
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_WRONLY | O_TRUNC, &handle));
+	SUCCEEDS(h5_vfs_flush(handle));
+	request_check_bytes("new", "one\n", 4);
+	h5_vfs_close_file(handle);
+	ck_assert(!h5_tx_is_pending(scene.vfs->file));
+	request_check_bytes("new", "", 0);
+	request_forget(node);
+}
+END_TEST
+
 /* ---- objects ---- */
 
 /* The last node of an object without names takes it along: with the next commit, for which a thread waits. */
@@ -387,4 +409,4 @@ UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
 		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
 		 space_beside_new_files, objects_that_nobody_knows, names_that_are_given_up,
-		 a_new_file_without_bytes, listings_of_objects)
+		 a_new_file_without_bytes, a_text_that_is_emptied, listings_of_objects)
