@@ -405,8 +405,71 @@ START_TEST(listings_of_objects)
 }
 END_TEST
 
+static uint64_t looks_at_cache(void)
+{
+	struct h5_lru_stats stats;
+
+	h5_lru_stats(scene.vfs->blocks, &stats);
+	return stats.hits + stats.misses;
+}
+
+/* A list is made anew only if names have changed since it was made. */
+START_TEST(lists_that_are_kept)
+{
+	static const char *const made[] = {"group/x", "group/y"};
+	struct h5_node *group = request_find("group");
+	struct h5_dir *dir;
+	uint64_t before;
+
+	ASK("mkdir", "x");
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, group, &dir));
+	for (unsigned i = 0; i < 2; i++) {
+		before = looks_at_cache();
+		SUCCEEDS(h5_vfs_dir_rewind(dir));
+		ck_assert_uint_eq(looks_at_cache(), before);
+		ASK("mkdir", made[i]);
+		before = looks_at_cache();
+		SUCCEEDS(h5_vfs_dir_rewind(dir));
+		ck_assert_uint_gt(looks_at_cache(), before);
+		ck_assert_uint_eq(h5_vfs_dir_count(dir), 4 + i);
+	}
+	h5_vfs_closedir(dir);
+	request_forget(group);
+}
+END_TEST
+
+/* The kernel keeps no attributes of files that may be written. Of one that it knows a listing tells only what
+ * it is. */
+START_TEST(listings_of_files_that_are_known)
+{
+	struct h5_vfs_entry entries[10];
+	struct h5_node *data = request_find("data");
+	struct h5_dir *dir;
+	size_t got;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, h5_vfs_root(scene.vfs), &dir));
+	SUCCEEDS(h5_vfs_dir_read(dir, 0, 10, true, entries, &got));
+	ck_assert_uint_eq(got, 10);
+	for (size_t i = 0; i < got; i++) {
+		const bool known = !strcmp(h5_vfs_dir_name(dir, i), "data");
+
+		ck_assert_msg(!entries[i].node == known, "%s", h5_vfs_dir_name(dir, i));
+		if (!known) {
+			h5_vfs_forget(scene.vfs, entries[i].node, 1);
+			continue;
+		}
+		ck_assert_uint_eq(entries[i].st.st_ino, data->ino);
+		ck_assert_uint_eq(entries[i].st.st_mode, S_IFREG);
+	}
+	h5_vfs_closedir(dir);
+	ck_assert_uint_eq(data->references, 1);
+	request_forget(data);
+}
+END_TEST
+
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
 		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
 		 space_beside_new_files, objects_that_nobody_knows, names_that_are_given_up,
-		 a_new_file_without_bytes, a_text_that_is_emptied, listings_of_objects)
+		 a_new_file_without_bytes, a_text_that_is_emptied, listings_of_objects, lists_that_are_kept,
+		 listings_of_files_that_are_known)
