@@ -374,6 +374,5 @@ void h5_objects_free(struct h5_vfs *vfs)
 		h5_objects_log_lost(vfs, shown->address, shown->failure);
 	HASH_ITER(hh, vfs->shown, shown, next)
 	drop(vfs, shown);
-	vfs->unused = NULL;
 	forget_removed(vfs);
 }
