@@ -676,92 +676,6 @@ START_TEST(access_to_folders)
 }
 END_TEST
 
-/* ---- files of a folder that cannot be opened ---- */
-
-static const struct fuse_lowlevel_ops *const of_folder = &h5_tree_operations;
-
-static void ask_about(unsigned i)
-{
-	struct fuse_file_info fi = {.fh = (uintptr_t)handle};
-	struct stat st = {.st_size = 1};
-
-	switch (i) {
-	case 0:
-		of_folder->getattr(request, NODE, NULL);
-		break;
-	case 1:
-		of_folder->setattr(request, NODE, &st, FUSE_SET_ATTR_SIZE, NULL);
-		break;
-	case 2:
-		of_folder->access(request, NODE, R_OK);
-		break;
-	case 3:
-		of_folder->write(request, NODE, "some", 4, 0, &fi);
-		break;
-	case 4:
-		of_folder->fallocate(request, NODE, 0, 0, 1, &fi);
-		break;
-	case 5:
-		of_folder->fsyncdir(request, NODE, 0, &fi);
-		break;
-	case 6:
-		of_folder->getxattr(request, NODE, "user.a", 10);
-		break;
-	case 7:
-		of_folder->listxattr(request, NODE, 10);
-		break;
-	case 8:
-		of_folder->setxattr(request, NODE, "user.a", "5", 1, 0);
-		break;
-	case 9:
-		of_folder->removexattr(request, NODE, "user.a");
-		break;
-	case 10:
-		of_folder->lookup(request, NODE, "name");
-		break;
-	case 11:
-		of_folder->mkdir(request, NODE, "name", 0755);
-		break;
-	case 12:
-		of_folder->mknod(request, NODE, "name", S_IFREG | 0644, 0);
-		break;
-	case 13:
-		of_folder->symlink(request, "target", NODE, "name");
-		break;
-	case 14:
-		of_folder->link(request, NODE, NODE, "name");
-		break;
-	case 15:
-		of_folder->unlink(request, NODE, "name");
-		break;
-	case 16:
-		of_folder->rmdir(request, NODE, "name");
-		break;
-	case 17:
-		of_folder->rename(request, NODE, "name", NODE, "other", 0);
-		break;
-	default:
-		of_folder->create(request, NODE, "name", 0644, &fi);
-		break;
-	}
-}
-
-/* The vfs of such a file is not asked: there is none. */
-START_TEST(files_that_cannot_be_entered)
-{
-	for (unsigned i = 0; i <= 18; i++) {
-		begin(true);
-		world.kind = H5_TREE_INSIDE;
-		world.inside = world.m.writable = true;
-		world.enter_rc = -EIO;
-		ask_about(i);
-		ck_assert_msg(world.replies == 1 && world.error == EIO, "%u: %u, %d", i, world.replies,
-			      world.error);
-		ck_assert(!world.changed && world.logged == 1 && world.logged_path == strlen("folder"));
-	}
-}
-END_TEST
-
 static void read_some(size_t n)
 {
 	struct fuse_file_info fi = {.fh = (uintptr_t)handle};
@@ -919,5 +833,4 @@ START_TEST(paths_in_the_log)
 END_TEST
 
 UNIT_MAIN("replies", no_place_for_buffers, pages_of_directories, directories_that_fail, open_files, features,
-	  errors, access_to_folders, files_that_cannot_be_entered, buffers, links, holes, lists_of_attributes,
-	  paths_in_the_log)
+	  errors, access_to_folders, buffers, links, holes, lists_of_attributes, paths_in_the_log)
