@@ -286,6 +286,31 @@ START_TEST(space_beside_new_files)
 }
 END_TEST
 
+/* Who asks for it is told if space cannot be given back, for then the mount takes no more changes. */
+START_TEST(space_that_cannot_be_given_back)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_node *group = request_find("group");
+
+		write_and_remove("large", group);
+		request_forget(group);
+		fault_io_arm(&request_io, 1);
+		request_io.lasting = true;
+		ck_assert_int_eq(i ? h5_vfs_give_back(scene.vfs)
+				   : h5_vfs_fsync_directory(scene.vfs, h5_vfs_root(scene.vfs)),
+				 -ENOSPC);
+		ck_assert(fault_io_disarm(&request_io));
+		request_io.lasting = false;
+		ck_assert(!h5_tx_is_writable(scene.vfs->file));
+		h5_vfs_close(scene.vfs);
+		h5_file_set_close(scene.set);
+		request_open(scene.path, true, NULL);
+		request_check_bytes("data", request_elements, sizeof request_elements);
+	}
+	SUCCEEDS(h5_vfs_give_back(scene.vfs));
+}
+END_TEST
+
 /* A commit of names fails: no name leads any more to nodes that had got theirs since the one before. */
 START_TEST(names_that_are_given_up)
 {
@@ -471,5 +496,5 @@ UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
 		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
 		 space_beside_new_files, objects_that_nobody_knows, names_that_are_given_up,
-		 a_new_file_without_bytes, a_text_that_is_emptied, listings_of_objects, lists_that_are_kept,
-		 listings_of_files_that_are_known)
+		 space_that_cannot_be_given_back, a_new_file_without_bytes, a_text_that_is_emptied,
+		 listings_of_objects, lists_that_are_kept, listings_of_files_that_are_known)
