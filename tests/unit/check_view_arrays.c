@@ -246,5 +246,237 @@ START_TEST(rows_behind_the_end_are_the_fill_value)
 }
 END_TEST
 
+/* ---- how arrays are cut into chunks ---- */
+
+static const struct h5_layout_ops contiguous = {.name = "contiguous"},
+				  chunked = {.name = "chunked", .has_chunks = true};
+
+/* An array of opaque elements, which are not stored. No chunks: it is contiguous. The type is the array's. */
+struct paper {
+	struct h5_dataset dataset;
+	struct h5_zarr_array array;
+};
+
+static void draw(struct paper *p, unsigned size, unsigned rank, const uint64_t *shape, const uint64_t *chunk)
+{
+	*p = (struct paper){.dataset = {.ops = chunk ? &chunked : &contiguous,
+					.type = h5_datatype_make_opaque(size, ""),
+					.space = {.kind = H5_SPACE_SIMPLE, .rank = rank},
+					.size = 1}};
+	memcpy(p->dataset.space.dims, shape, rank * sizeof *shape);
+	memcpy(p->dataset.space.max, shape, rank * sizeof *shape);
+	if (chunk)
+		memcpy(p->dataset.layout.chunked.dims, chunk, rank * sizeof *chunk);
+	SUCCEEDS(h5_zarr_array_init(&p->array, H5_ZARR_V2, &p->dataset));
+}
+
+static void assert_chunks(const struct paper *p, const uint64_t *chunk, const char *what, size_t i)
+{
+	const struct h5_zarr_array *a = &p->array;
+	uint64_t chunks = 1, bytes = p->dataset.type->size;
+
+	for (unsigned d = 0; d < a->rank; d++) {
+		ck_assert_msg(a->chunk[d] == chunk[d], "%s %zu, dimension %u: %ju, not %ju", what, i, d,
+			      (uintmax_t)a->chunk[d], (uintmax_t)chunk[d]);
+		ck_assert_uint_eq(a->grid[d], (a->shape[d] + chunk[d] - 1) / chunk[d]);
+		chunks *= a->grid[d];
+		bytes *= chunk[d];
+	}
+	ck_assert_uint_eq(a->chunks, chunks);
+	ck_assert_uint_eq(a->chunk_bytes, bytes);
+}
+
+static void erase(struct paper *p)
+{
+	h5_datatype_free(p->dataset.type);
+}
+
+enum { MIB = 1 << 20 };
+
+/* About 1 MiB of what is not chunked: whole rows, if one fits, and at least an element. */
+START_TEST(chunks_of_rows)
+{
+	static const struct {
+		unsigned size, rank;
+		uint64_t shape[3], chunk[3];
+	} all[] = {{1, 1, {10}, {10}},
+		   {1, 1, {MIB}, {MIB}},
+		   {1, 1, {MIB + 1}, {MIB}},
+		   {3, 1, {MIB}, {MIB / 3}},
+		   {MIB, 1, {3}, {1}},
+		   {2 * MIB, 1, {3}, {1}},
+		   {1, 2, {3, MIB / 2}, {2, MIB / 2}},
+		   {1, 2, {3, MIB / 2 + 1}, {1, MIB / 2 + 1}},
+		   {4, 2, {3, MIB}, {1, MIB / 4}},
+		   {1, 3, {2, 3, MIB / 2}, {1, 2, MIB / 2}},
+		   {1, 3, {2, 2, MIB / 2}, {1, 2, MIB / 2}},
+		   {1, 3, {2, 2, MIB / 4}, {2, 2, MIB / 4}},
+		   {1, 3, {5, 1, MIB + 1}, {1, 1, MIB}},
+		   {1, 2, {0, 4}, {1, 4}},
+		   {1, 2, {4, 0}, {4, 1}}};
+	struct paper p;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		draw(&p, all[i].size, all[i].rank, all[i].shape, NULL);
+		ck_assert(!p.array.is_chunked && !p.array.is_passed);
+		assert_chunks(&p, all[i].chunk, "array", i);
+		erase(&p);
+	}
+}
+END_TEST
+
+/* What is decoded has chunks of whole rows of about 1 MiB, each of which has whole chunks of the dataset. */
+START_TEST(small_chunks_are_joined)
+{
+	static const struct {
+		unsigned size, rank;
+		uint64_t shape[3], stored[3], chunk[3];
+	} all[] = {{1, 1, {10}, {3}, {10}},
+		   {1, 1, {MIB}, {65535}, {MIB}},
+		   {1, 1, {2 * MIB}, {1000}, {1048000}},
+		   {1, 2, {4, 4}, {1, 4}, {4, 4}},
+		   {2, 2, {4, 4}, {5, 5}, {4, 4}},
+		   {1, 2, {4096, 4096}, {7, 1000}, {252, 4096}},
+		   {1, 2, {4096, 4096}, {300, 100}, {300, 4096}},
+		   {1, 2, {257, 4096}, {300, 100}, {257, 4096}},
+		   {1, 3, {10, 4096, 4096}, {1, 16, 16}, {1, 256, 4096}},
+		   {1, 3, {10, 4096, 4096}, {1, 1, 16}, {1, 256, 4096}},
+		   {1, 2, {4, 8 * MIB}, {1, 1000}, {1, 1048000}},
+		   {1, 2, {100, MIB}, {8, 100}, {8, MIB}},
+		   {1, 2, {MIB, MIB}, {1, 100}, {1, MIB}}};
+	struct paper p;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		draw(&p, all[i].size, all[i].rank, all[i].shape, all[i].stored);
+		ck_assert(p.array.is_chunked);
+		assert_chunks(&p, all[i].stored, "stored", i);
+		h5_zarr_array_decode(&p.array);
+		h5_zarr_array_join(&p.array);
+		ck_assert_msg(!p.array.is_chunked, "array %zu", i);
+		assert_chunks(&p, all[i].chunk, "joined", i);
+		erase(&p);
+	}
+}
+END_TEST
+
+START_TEST(chunks_that_stay)
+{
+	static const struct {
+		unsigned rank;
+		uint64_t shape[3], stored[3];
+	} all[] = {{1, {MIB}, {65536}},		 /* they are large enough */
+		   {2, {100, MIB}, {9, 100}},	 /* a row of them is too long */
+		   {2, {4, 8 * MIB}, {2, 1000}}, /* cut before a row of them ends */
+		   {3, {10, 4096, 4096}, {2, 16, 16}},
+		   {2, {MIB + 1, MIB}, {1, 100}}}; /* too many */
+	static const uint64_t shape[] = {10}, stored[] = {3};
+	struct h5_zarr_array before;
+	struct paper p;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		draw(&p, 1, all[i].rank, all[i].shape, all[i].stored);
+		h5_zarr_array_decode(&p.array);
+		before = p.array;
+		h5_zarr_array_join(&p.array);
+		ck_assert_msg(!memcmp(&before, &p.array, sizeof before), "array %zu", i);
+		erase(&p);
+	}
+	/* Those that are passed on as they are stored, or extended, and chunks of rows. */
+	for (int i = 0; i < 3; i++) {
+		draw(&p, 1, 1, shape, stored);
+		p.array.is_passed = i == 0;
+		p.array.is_extended = i == 1;
+		p.array.is_chunked = i != 2;
+		before = p.array;
+		h5_zarr_array_join(&p.array);
+		ck_assert_msg(!memcmp(&before, &p.array, sizeof before), "state %d", i);
+		erase(&p);
+	}
+}
+END_TEST
+
+/* All chunks are of the same size: the last one may reach far behind the elements. */
+START_TEST(chunks_that_reach_behind_the_room)
+{
+	static const struct {
+		unsigned size, rank;
+		uint64_t shape[3], chunk[3], end;
+	} all[] = {{1, 1, {10}, {10}, 10},
+		   {1, 1, {MIB + 1}, {MIB}, 2 * MIB},
+		   {1, 2, {3, MIB / 2}, {2, MIB / 2}, 2 * MIB},
+		   {4, 2, {3, MIB / 8}, {2, MIB / 8}, 2 * MIB},
+		   {1, 2, {2, MIB + 1}, {1, MIB}, 3 * MIB + 1},
+		   {2, 2, {2, MIB / 2 + 1}, {1, MIB / 2}, 3 * MIB + 2},
+		   {1, 3, {2, 3, MIB / 2}, {1, 2, MIB / 2}, (2 + 3) * MIB / 2 + MIB},
+		   {1, 3, {2, 2, MIB + 1}, {1, 1, MIB}, (1 + 2) * (MIB + 1) + MIB + MIB}};
+	struct paper p;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		draw(&p, all[i].size, all[i].rank, all[i].shape, NULL);
+		h5_zarr_array_fit(&p.array, all[i].end);
+		assert_chunks(&p, all[i].chunk, "fitting", i);
+		h5_zarr_array_fit(&p.array, all[i].end - 1);
+		assert_chunks(&p, all[i].shape, "one chunk", i);
+		ck_assert_uint_eq(p.array.chunks, 1);
+		erase(&p);
+	}
+}
+END_TEST
+
+/* Stored chunks are passed on if readers of Zarr know what was done with them. */
+START_TEST(filters_that_zarr_has)
+{
+	enum { DEFLATE = 1, SHUFFLE, FLETCHER32, BZIP2 = 307, BLOSC = 32001, ZSTD = 32015, OTHER = 40000 };
+	static uint32_t four[] = {4}, zero[] = {0}, five[] = {5}, blosc[7] = {[6] = 5},
+			blosc_later[7] = {[6] = 6};
+	static const struct {
+		struct h5_filter_info filters[3];
+		bool is_passed, has_checksum;
+		unsigned codecs;
+	} all[] = {{{{0}}, true, false, 0},
+		   {{{.id = DEFLATE}}, true, false, 1},
+		   {{{.id = BZIP2}}, true, false, 1},
+		   {{{.id = ZSTD}}, true, false, 1},
+		   {{{.id = OTHER}}, false, false, 0},
+		   {{{.id = FLETCHER32}}, true, true, 0},
+		   {{{.id = DEFLATE}, {.id = FLETCHER32}}, true, true, 1},
+		   {{{.id = FLETCHER32}, {.id = DEFLATE}}, false, false, 0},
+		   {{{.id = OTHER}, {.id = DEFLATE}}, false, false, 0},
+		   {{{.id = OTHER}, {.id = FLETCHER32}}, false, false, 0},
+		   {{{.id = DEFLATE}, {.id = OTHER}}, false, false, 0},
+		   {{{.id = SHUFFLE, .count = 1, .values = four}}, true, false, 1},
+		   {{{.id = SHUFFLE, .count = 1, .values = four}, {.id = ZSTD}, {.id = FLETCHER32}},
+		    true,
+		    true,
+		    2},
+		   {{{.id = SHUFFLE, .count = 1, .values = zero}}, false, false, 0},
+		   {{{.id = SHUFFLE, .count = 1, .values = five}}, false, false, 0},
+		   {{{.id = SHUFFLE}}, false, false, 0},
+		   {{{.id = DEFLATE}, {.id = SHUFFLE, .count = 1, .values = four}}, false, false, 0},
+		   {{{.id = BLOSC, .count = 7, .values = blosc}}, true, false, 1},
+		   {{{.id = BLOSC, .count = 7, .values = blosc_later}}, false, false, 0},
+		   {{{.id = BLOSC, .count = 6, .values = blosc_later}}, true, false, 1}};
+	static const uint64_t shape[] = {24}, chunk[] = {12};
+	struct paper p;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct h5_pipeline *pipeline = &p.dataset.pipeline;
+
+		draw(&p, 1, 1, shape, chunk);
+		memcpy(pipeline->filters, all[i].filters, sizeof all[i].filters);
+		while (pipeline->count < 3 && pipeline->filters[pipeline->count].id)
+			pipeline->count++;
+		SUCCEEDS(h5_zarr_array_init(&p.array, H5_ZARR_V2, &p.dataset));
+		ck_assert_msg(p.array.is_passed == all[i].is_passed &&
+				      p.array.has_checksum == all[i].has_checksum &&
+				      p.array.codecs == all[i].codecs,
+			      "pipeline %zu: %d, %d, %u", i, p.array.is_passed, p.array.has_checksum,
+			      p.array.codecs);
+		erase(&p);
+	}
+}
+END_TEST
+
 UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay,
-	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value)
+	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value, chunks_of_rows,
+	  small_chunks_are_joined, chunks_that_stay, chunks_that_reach_behind_the_room, filters_that_zarr_has)
