@@ -124,6 +124,7 @@ UNIT_TESTS = \
 	tests/unit/check_object_faults \
 	tests/unit/check_object_removal \
 	tests/unit/check_offline \
+	tests/unit/check_offline_results \
 	tests/unit/check_onion \
 	tests/unit/check_open_write \
 	tests/unit/check_opening \
@@ -408,10 +409,12 @@ tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=real
 tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
 tests_unit_check_walk_SOURCES = tests/unit/check_walk.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_walk_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_interrupt_check
-tests_unit_check_offline_SOURCES = tests/unit/check_offline.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
+tests_unit_check_offline_SOURCES = tests/unit/check_offline.c tests/lib/said.h tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(vfs_scene)
 offline_calls = -Wl,--wrap=fchmod,--wrap=fchown,--wrap=fchownat,--wrap=fsetxattr,--wrap=ftruncate64,--wrap=futimens,--wrap=linkat,--wrap=mkdirat,--wrap=pwrite64,--wrap=renameat2,--wrap=symlinkat,--wrap=utimensat,--wrap=write
 offline_steps = -Wl,--wrap=h5_interrupt_begin,--wrap=h5_progress_show,--wrap=h5_stop_signal,--wrap=h5_vfs_close_file,--wrap=h5_vfs_closedir,--wrap=h5_vfs_dir_read,--wrap=h5_vfs_forget,--wrap=h5_vfs_getxattr,--wrap=h5_vfs_listxattr,--wrap=h5_vfs_lookup,--wrap=h5_vfs_open_file,--wrap=h5_vfs_opendir,--wrap=h5_vfs_read,--wrap=h5_vfs_seek
 tests_unit_check_offline_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(offline_calls) $(offline_steps)
+tests_unit_check_offline_results_SOURCES = tests/unit/check_offline_results.c tests/lib/said.h $(vfs_scene)
+tests_unit_check_offline_results_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_interrupt_check,--wrap=h5_vfs_getxattr
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
