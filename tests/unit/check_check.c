@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Together they have all that is verified: values, shared messages, dense storage, old groups, committed
  * datatypes, all chunk indexes, free-space managers. */
@@ -211,6 +213,78 @@ START_TEST(every_interruption)
 }
 END_TEST
 
+/* ---- what findings are about ---- */
+
+/* Reads fail one after the other: the structure is told that was read. */
+START_TEST(reads_of_each_structure)
+{
+	static const char *const all[] = {"(superblock extension)",
+					  "(shared messages)",
+					  "(free space)",
+					  "(space)",
+					  "/",
+					  "/d0",
+					  "/d1",
+					  "(space)"};
+	size_t at = 0;
+	bool fired = true;
+	char path[512];
+
+	scratch_fixture("write_faults_persist.h5", path);
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_file_set *set = open_set(path);
+		const char *end;
+		struct run r;
+
+		fault_arm_read(n);
+		run(set, &r);
+		fired = fault_call_disarm();
+		h5_file_set_close(set);
+		if (fired) {
+			ck_assert_uint_gt(r.said.size, 0);
+			end = memchr(r.said.data, ':', r.said.size);
+			*(char *)(uintptr_t)end = 0;
+			at += n > 1 && strcmp(r.said.data, all[at]) != 0;
+			ck_assert_uint_lt(at, sizeof all / sizeof *all);
+			ck_assert_str_eq(r.said.data, all[at]);
+		}
+		release(&r);
+	}
+	ck_assert_uint_eq(at, sizeof all / sizeof *all - 1);
+}
+END_TEST
+
+/* Also of a file that does not begin with its superblock. */
+START_TEST(files_that_are_cut)
+{
+	static const char *const all[] = {"check_shared.h5", "header_edit_block.h5"};
+
+	for (int i = 0; i < 2; i++)
+		for (off_t less = 0; less < 2; less++) {
+			char path[512], expected[200];
+			struct h5_file_set *set;
+			struct stat st;
+			struct run r;
+
+			copy_fixture(all[i], path);
+			ck_assert_int_eq(stat(path, &st), 0);
+			ck_assert_int_eq(truncate(path, st.st_size - less), 0);
+			set = open_set(path);
+			run(set, &r);
+			h5_file_set_close(set);
+			snprintf(expected, sizeof expected,
+				 "(superblock): truncated: %jd bytes of %jd at %ju\n",
+				 (intmax_t)(st.st_size - less), (intmax_t)st.st_size, (uintmax_t)H5_UNDEF);
+			ck_assert_int_eq(r.rc, 0);
+			ck_assert_uint_eq(r.check.damaged > 0, less > 0);
+			ck_assert(!less ? !r.said.size
+					: r.said.size >= strlen(expected) &&
+						  !memcmp(r.said.data, expected, strlen(expected)));
+			release(&r);
+		}
+}
+END_TEST
+
 /* ---- counts of links ---- */
 
 static void add_line(void *arg, const char *path, const struct h5_error *error)
@@ -281,6 +355,41 @@ START_TEST(paths_of_wrong_counts)
 }
 END_TEST
 
+/* ---- values ---- */
+
+/* Nobody knows to what an element refers of which a part cannot be read. */
+START_TEST(elements_that_cannot_be_read)
+{
+	/* One element, in an object at an address where no heap is. */
+	static const uint8_t element[16] = {1, [4] = 200, [12] = 1};
+	struct h5_datatype byte = {.class = H5_CLASS_INTEGER, .size = 1},
+			   bytes = {.class = H5_CLASS_VLEN, .size = 16, .vlen.base = &byte},
+			   lists = {.class = H5_CLASS_VLEN, .size = 16, .vlen.base = &bytes};
+	struct h5_buf said;
+	struct h5_check check = {.found = add_line, .arg = &said};
+	struct h5_checker checker = {.check = &check, .path = "/x", .damage.heard = add_damage};
+	struct h5_file_set *set;
+	char path[512];
+
+	h5_buf_init(&said, TEXT_MOST);
+	scratch_fixture("check_shared.h5", path);
+	set = open_set(path);
+	checker.file = h5_file_set_root(set);
+	checker.damage.arg = &checker;
+	h5_check_values_init(&checker.values, checker.file);
+	SUCCEEDS(h5_check_add_references(&checker, &byte, element));
+	ck_assert_uint_eq(said.size, 0);
+	/* What is wrong with the object is told, but what refers to it is known. */
+	SUCCEEDS(h5_check_add_references(&checker, &bytes, element));
+	ck_assert(said.size && h5_check_values_are_known(&checker.values));
+	SUCCEEDS(h5_check_add_references(&checker, &lists, element));
+	ck_assert(!h5_check_values_are_known(&checker.values));
+	h5_check_values_release(&checker.values);
+	h5_file_set_close(set);
+	h5_buf_release(&said);
+}
+END_TEST
+
 /* Values in elements that are read one after the other; their chunks have so many bytes. */
 START_TEST(elements_in_pieces)
 {
@@ -309,5 +418,6 @@ START_TEST(elements_in_pieces)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("check", {every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
-		{paths_of_wrong_counts, 1}, {elements_in_pieces, 1})
+UNIT_MAIN_LOOPS("check", {reads_of_each_structure, 1}, {files_that_are_cut, 1},
+		{every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
+		{paths_of_wrong_counts, 1}, {elements_that_cannot_be_read, 1}, {elements_in_pieces, 1})
