@@ -1,6 +1,7 @@
 /* In whose name an object store is asked, by the environment and by profiles. */
 #include "fault_alloc.h"
 #include "remote/identity.h"
+#include "remote/profile.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -189,6 +190,98 @@ START_TEST(roles_of_profiles)
 			ck_assert_str_eq(identity.session, "h5fs");
 		}
 		release_identity(&identity);
+	}
+}
+END_TEST
+
+/* From a text that nothing follows. */
+static bool read_profile(const char *text, const char *name, struct h5_profile *profile)
+{
+	const size_t n = strlen(text);
+	char *exact = malloc(n + !n);
+
+	memcpy(exact, text, n);
+	*profile = (struct h5_profile){.found = false};
+	ck_assert_int_eq(h5_profile_read(profile, exact, n, name), 0);
+	free(exact);
+	return profile->found;
+}
+
+START_TEST(lines_of_sections)
+{
+	static const struct {
+		const char *text, *name;
+		bool found;
+	} all[] = {{"[b]", "b", true},
+		   {"[b", "b", false},
+		   {"[", "b", false},
+		   {"[", "", false},
+		   {"[]", "b", false},
+		   {"[b]\n", "b", true},
+		   {"[b\n]", "b", false},
+		   {"\n[b]", "b", true},
+		   {"[a]\r\n[b]\r\n", "b", true},
+		   {"[ b\t]", "b", true},
+		   {"[b] # of b", "b", true},
+		   {"b]", "b", false},
+		   {" [b]", "b", false},
+		   {"#[b]", "b", false},
+		   {";[b]", "b", false},
+		   {"[bb]", "b", false},
+		   {"[b b]", "b", false},
+		   {"[profile b]", "b", true},
+		   {"[profile\t b ]", "b", true},
+		   {"[ profile b]", "b", true},
+		   {"[profileb]", "b", false},
+		   {"[profile_b]", "b", false},
+		   {"[Profile b]", "b", false},
+		   {"[profile]", "profile", true},
+		   {"[profile ]", "profile", true},
+		   {"[profile profile]", "profile", true},
+		   {"[profile p]", "profile p", false}};
+	struct h5_profile profile;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		ck_assert_msg(read_profile(all[i].text, all[i].name, &profile) == all[i].found, "%s",
+			      all[i].text);
+		h5_profile_release(&profile);
+	}
+}
+END_TEST
+
+/* The first one that says something counts, of each section of that name. */
+START_TEST(lines_of_settings)
+{
+	static const struct {
+		const char *text, *region;
+	} all[] = {{"[b]\nregion=r", "r"},
+		   {"[b]\nregion\t= r s \r\n", "r s"},
+		   {"[b]\nregion=r=s\n", "r=s"},
+		   {"[b]\nregion=\n", NULL},
+		   {"[b]\nregion=", NULL},
+		   {"[b]\nregion= \nregion=r", "r"},
+		   {"[b]\nregion=r\nregion=s", "r"},
+		   {"[b]\nregion", NULL},
+		   {"[b]\nregion r\n", NULL},
+		   {"[b]\nregions=r\n", NULL},
+		   {"[b]\n=r\n", NULL},
+		   {"[b]\n region=r\n", NULL},
+		   {"[b]\n#region=r\n;region=s\n", NULL},
+		   {"[b]\n\n\nregion=r", "r"},
+		   {"region=r\n[b]", NULL},
+		   {"[b]\n[c]\nregion=r", NULL},
+		   {"[b]\n[c\nregion=r", NULL},
+		   {"[c]\nregion=s\n[b]\nregion=r\n[c]\nregion=t", "r"},
+		   {"[b]\n[c]\nregion=s\n[b]\nregion=r", "r"}};
+	struct h5_profile profile;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		ck_assert(read_profile(all[i].text, "b", &profile));
+		ck_assert_msg(!profile.region == !all[i].region &&
+				      (!profile.region || !strcmp(profile.region, all[i].region)),
+			      "%s: %s", all[i].text, profile.region);
+		h5_profile_release(&profile);
+		ck_assert_ptr_null(profile.region);
 	}
 }
 END_TEST
@@ -566,6 +659,6 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
-UNIT_MAIN("identity", containers, a_token_in_a_file, roles_of_profiles, who_comes_first, servers, machines,
-	  texts_of_roles, reasons, files_of_profiles, files, memory_is_short_in_the_beginning,
-	  memory_is_short)
+UNIT_MAIN("identity", lines_of_sections, lines_of_settings, containers, a_token_in_a_file, roles_of_profiles,
+	  who_comes_first, servers, machines, texts_of_roles, reasons, files_of_profiles, files,
+	  memory_is_short_in_the_beginning, memory_is_short)
