@@ -51,16 +51,18 @@ static bool is_section(struct h5_text line, const char *name)
 {
 	static const char word[] = "profile";
 	const char *end = memchr(line.p, ']', line.n);
-	struct h5_text inner = {line.p + 1, end ? (size_t)(end - line.p) - 1 : 0};
+	struct h5_text inner;
 
-	inner = h5_text_trim(inner);
+	if (!end)
+		return false;
+	inner = h5_text_trim((struct h5_text){line.p + 1, (size_t)(end - line.p) - 1});
 	if (inner.n > sizeof word && !memcmp(inner.p, word, sizeof word - 1) &&
 	    h5_text_is_blank(inner.p[sizeof word - 1])) {
 		inner.p += sizeof word;
 		inner.n -= sizeof word;
 		inner = h5_text_trim(inner);
 	}
-	return end && h5_text_is(inner, name);
+	return h5_text_is(inner, name);
 }
 
 static int take_setting(struct h5_profile *profile, struct h5_text name, struct h5_text value)
