@@ -265,7 +265,7 @@ int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote 
 	pid = fork();
 	if (!pid)
 		run(options, &end);
-	rc = pid < 0 ? h5_fail(-errno, H5_UNDEF, "fork: %s", strerror(errno)) : 0;
+	rc = pid == -1 ? h5_fail(-errno, H5_UNDEF, "fork: %s", strerror(errno)) : 0;
 	close(end.fd);
 	if (rc) {
 		h5_remote_close(remote);
