@@ -55,7 +55,6 @@ static int check_own_structures(struct h5_checker *checker)
 		rc = h5_file_space_check(checker->file, &checker->damage);
 	checker->path = "(space)";
 	/* If they are damaged, their space would only tell so again. */
-	checker->usage.incomplete |= has_findings(checker);
 	return rc || has_findings(checker) ? rc : h5_usage_add_own(&checker->usage, &checker->damage);
 }
 
