@@ -94,7 +94,16 @@ static struct h5_file_set *open_set(const char *path)
 
 static void run(struct h5_file_set *set, struct run *run)
 {
-	*run = (struct run){.check = {.found = found, .progress = show, .arg = run}};
+	/* What is there before does not count. */
+	*run = (struct run){.check = {.found = found,
+				      .progress = show,
+				      .arg = run,
+				      .objects = 1,
+				      .chunks = 2,
+				      .bytes = 3,
+				      .damaged = 4,
+				      .unknown = 5,
+				      .excess = 6}};
 	h5_buf_init(&run->said, TEXT_MOST);
 	fault_alloc_count(true);
 	run->rc = h5_check_file(h5_file_set_root(set), &run->check);
@@ -285,6 +294,38 @@ START_TEST(files_that_are_cut)
 }
 END_TEST
 
+/* Values of other objects lie where nothing is that an object says. */
+START_TEST(collections_are_used)
+{
+	static const char *const all[] = {"check_values.h5", "rare_library_24latest.h5"};
+
+	for (int i = 0; i < 2; i++) {
+		struct h5_file_set *set;
+		const uint8_t *found;
+		uint8_t bytes[20000];
+		char path[512];
+		struct run r;
+		FILE *file;
+		size_t n;
+
+		scratch_fixture(all[i], path);
+		file = fopen(path, "r");
+		ck_assert_ptr_nonnull(file);
+		n = fread(bytes, 1, sizeof bytes, file);
+		fclose(file);
+		found = memmem(bytes, n, "GCOL", 4);
+		ck_assert_ptr_nonnull(found);
+		set = open_set(path);
+		run(set, &r);
+		h5_file_set_close(set);
+		ck_assert(r.check.unused_known && r.check.unused.count);
+		ck_assert(!h5_extents_touches(&r.check.unused, (uint64_t)(found - bytes), 4096));
+		h5_extents_each(e, &r.check.unused) ck_assert_uint_le(e->address + e->size, n);
+		release(&r);
+	}
+}
+END_TEST
+
 /* ---- counts of links ---- */
 
 static void add_line(void *arg, const char *path, const struct h5_error *error)
@@ -418,6 +459,6 @@ START_TEST(elements_in_pieces)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("check", {reads_of_each_structure, 1}, {files_that_are_cut, 1},
+UNIT_MAIN_LOOPS("check", {reads_of_each_structure, 1}, {files_that_are_cut, 1}, {collections_are_used, 1},
 		{every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
 		{paths_of_wrong_counts, 1}, {elements_that_cannot_be_read, 1}, {elements_in_pieces, 1})
