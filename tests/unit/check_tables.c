@@ -6,6 +6,7 @@
 #include "view/intake.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,38 @@ START_TEST(a_mark_is_at_the_begin)
 }
 END_TEST
 
+/* Columns without names are those of an array: all have the type that each of them needs. */
+START_TEST(columns_have_one_type)
+{
+	static const int64_t whole[] = {1, 2, 3, 4};
+	static const double last[] = {1, 2, 3, NAN}, third[] = {1, 2, NAN, 3}, half[] = {1, 2.5},
+			    first_half[] = {1.5, 2};
+	static const struct {
+		const char *text;
+		const void *expected;
+		size_t size;
+	} all[] = {{"0,1\n1,2\n3,4\n", whole, 32},
+		   {"0,1\n1,2\n3,\n", last, 32},
+		   {"0,1\n1,2\n,3\n", third, 32},
+		   {"0,1\n3,\n", last + 2, 16},
+		   {"0,1\n,3\n", third + 2, 16},
+		   {"0,1\n1,2.5\n", half, 16},
+		   {"0,1\n1.5,2\n", first_half, 16},
+		   {"0,1\n.5,x\n", ".5x\0", 4},
+		   {"0,1\nx,1e3\n",
+		    "x\0\0"
+		    "1e3",
+		    6},
+		   {"0,1\nab,c\n", "abc\0", 4},
+		   {"0,1\nc,ab\n", "c\0ab", 4},
+		   {"0,1\n,x\n", "\0x", 2},
+		   {"0,1\n,\n", "\0\0", 2}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		check_table(H5_UNDEF, all[i].text, strlen(all[i].text), all[i].expected, all[i].size);
+}
+END_TEST
+
 static int count_row(void *arg, const struct h5_csv_row *row)
 {
 	(void)row;
@@ -132,5 +165,5 @@ START_TEST(errors_tell_the_line)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("tables", setup, teardown, many_rows_are_written_in_pieces, many_rows_of_a_type_that_stays,
-		 a_mark_is_at_the_begin, errors_tell_the_line)
+UNIT_MAIN_AROUND("tables", setup, teardown, columns_have_one_type, many_rows_are_written_in_pieces,
+		 many_rows_of_a_type_that_stays, a_mark_is_at_the_begin, errors_tell_the_line)
