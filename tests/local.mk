@@ -194,6 +194,7 @@ UNIT_TESTS = \
 	tests/unit/check_walk \
 	tests/unit/check_window \
 	tests/unit/check_write_faults \
+	tests/unit/check_zarr_attributes \
 	tests/unit/check_zarr_dimensions \
 	tests/unit/crash_replay
 
@@ -487,6 +488,7 @@ tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_tables_SOURCES = tests/unit/check_tables.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_plot_SOURCES = tests/unit/check_plot.c tests/lib/empty_scene.h $(scratch)
+tests_unit_check_zarr_attributes_SOURCES = tests/unit/check_zarr_attributes.c $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
