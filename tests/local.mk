@@ -95,6 +95,7 @@ UNIT_TESTS = \
 	tests/unit/check_journal \
 	tests/unit/check_journal_names \
 	tests/unit/check_json_read \
+	tests/unit/check_kerchunk \
 	tests/unit/check_layout \
 	tests/unit/check_link_formats \
 	tests/unit/check_listing \
@@ -489,6 +490,7 @@ tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_tables_SOURCES = tests/unit/check_tables.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_plot_SOURCES = tests/unit/check_plot.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_zarr_attributes_SOURCES = tests/unit/check_zarr_attributes.c $(scratch)
+tests_unit_check_kerchunk_SOURCES = tests/unit/check_kerchunk.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
