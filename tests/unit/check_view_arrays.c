@@ -1,5 +1,6 @@
 /* Arrays of the views npy and zarr: headers, types that stay, and bytes of chunks that lie across an edge. */
 #include "change/transaction.h"
+#include "config.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
 #include "format/datatype_make.h"
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 static void begin(struct scratch *scratch)
 {
@@ -423,6 +425,41 @@ START_TEST(chunks_that_reach_behind_the_room)
 }
 END_TEST
 
+/* Without a look at what is stored. */
+START_TEST(arrays_that_are_complete)
+{
+	static const uint64_t shape[] = {MIB + 1}, chunk[] = {1};
+	struct paper p;
+	bool complete = false;
+
+	draw(&p, 1, 1, shape, NULL);
+	p.dataset.layout.class = H5_LAYOUT_COMPACT;
+	p.dataset.layout.contiguous.address = H5_UNDEF;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(complete);
+	p.dataset.layout.class = H5_LAYOUT_CONTIGUOUS;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(!complete);
+	p.dataset.external = true;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(complete);
+	p.dataset.external = false;
+	p.dataset.layout.contiguous.address = 5;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(complete);
+	erase(&p);
+	/* So many are not looked at. */
+	draw(&p, 1, 1, shape, chunk);
+	p.array.is_filled = true;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(!complete);
+	p.array.chunks--;
+	SUCCEEDS(h5_zarr_is_complete(&p.array, &complete));
+	ck_assert(complete);
+	erase(&p);
+}
+END_TEST
+
 /* Stored chunks are passed on if readers of Zarr know what was done with them. */
 START_TEST(filters_that_zarr_has)
 {
@@ -477,6 +514,118 @@ START_TEST(filters_that_zarr_has)
 }
 END_TEST
 
+/* ---- stored chunks ---- */
+
+enum { CHUNK = 1024 };
+
+/* The first chunk cannot be compressed, the second one can be; the third one is not stored. */
+static uint64_t make_chunks(struct scratch *at, const char *filters, uint8_t data[3 * CHUNK])
+{
+	struct h5_new_dataset how = {
+		.type = h5_datatype_make_integer(1, false, H5_ORDER_LE),
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {3 * CHUNK}, .max = {3 * CHUNK}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {CHUNK}};
+	struct h5_dataset_writer *writer;
+	uint32_t random = 1;
+	uint64_t address;
+
+	for (unsigned i = 0; i < CHUNK; i++) {
+		random = random * 1103515245 + 12345;
+		data[i] = (uint8_t)(random >> 16);
+		data[CHUNK + i] = 5;
+		data[2 * CHUNK + i] = 0;
+	}
+	SUCCEEDS(h5_filter_list_parse(filters, strlen(filters), &how.filters));
+	SUCCEEDS(h5_dataset_create(at->file, &how, &address));
+	h5_datatype_free((struct h5_datatype *)(uintptr_t)how.type);
+	SUCCEEDS(h5_dataset_writer_get(at->file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, (size_t)2 * CHUNK));
+	SUCCEEDS(h5_dataset_writer_settle(writer));
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_tx_commit(at->file));
+	return address;
+}
+
+/* The chunk has these elements, compressed or as they are. */
+static void check_chunk(const struct h5_zarr_array *a, uint64_t number, enum h5_zarr_source source,
+			const uint8_t expected[CHUNK])
+{
+	struct h5_zarr_chunk chunk;
+	struct h5_buf out;
+	uint8_t stored[2 * CHUNK], plain[CHUNK + 1];
+	unsigned long n = sizeof plain;
+
+	h5_buf_init(&out, (size_t)2 * CHUNK);
+	SUCCEEDS(h5_zarr_chunk_find(a, NULL, number, &chunk));
+	ck_assert_msg(chunk.source == source, "chunk %ju: %d", (uintmax_t)number, (int)chunk.source);
+	if (source == H5_ZARR_MADE) {
+		ck_assert_uint_eq(chunk.size, 0);
+		SUCCEEDS(h5_zarr_chunk_make(a, &chunk, &out));
+	} else {
+		ck_assert_uint_le(chunk.size, sizeof stored);
+		SUCCEEDS(h5_zarr_chunk_read(a, &chunk, 0, stored, (size_t)chunk.size));
+		h5_buf_add(&out, stored, (size_t)chunk.size);
+	}
+	if (a->codecs && a->dataset->pipeline.filters[0].id != 1) {
+		/* What Blosc cannot make smaller stands behind its header. */
+		ck_assert(number || out.size == 16 + CHUNK);
+		ck_assert(out.data[4] == 0 && out.data[5] == CHUNK >> 8);
+		ck_assert(number || !memcmp(out.data + 16, expected, CHUNK));
+	} else if (a->codecs) {
+		ck_assert_int_eq(uncompress(plain, &n, (const uint8_t *)out.data, out.size), Z_OK);
+		ck_assert_uint_eq(n, CHUNK);
+		ck_assert_mem_eq(plain, expected, CHUNK);
+	} else {
+		ck_assert_uint_eq(out.size, CHUNK);
+		ck_assert_mem_eq(out.data, expected, CHUNK);
+	}
+	h5_buf_release(&out);
+}
+
+/* The array shows all chunks with the filter, also one for which that has no gain, so that it was stored as
+ * it is. A checksum is never shown. */
+START_TEST(chunks_have_all_filters)
+{
+	static const struct {
+		const char *filters;
+		enum h5_zarr_source sources[3];
+	} all[] = {{"", {H5_ZARR_STORED, H5_ZARR_STORED, H5_ZARR_FILL}},
+		   {"deflate(6)", {H5_ZARR_STORED, H5_ZARR_STORED, H5_ZARR_MADE}},
+#ifdef HAVE_BLOSC
+		   {"blosc", {H5_ZARR_MADE, H5_ZARR_STORED, H5_ZARR_MADE}},
+#endif
+		   {"fletcher32", {H5_ZARR_STORED, H5_ZARR_STORED, H5_ZARR_FILL}},
+		   {"fletcher32,deflate(6)", {H5_ZARR_CHUNK, H5_ZARR_CHUNK, H5_ZARR_FILL}}};
+	struct scratch scratch;
+
+	begin(&scratch);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		const struct h5_dataset *dataset;
+		struct h5_zarr_array array;
+		uint8_t data[3 * CHUNK];
+		struct h5_lru_entry *ref;
+		struct h5_zarr_chunk chunk;
+		bool complete;
+
+		SUCCEEDS(h5_dataset_get(scratch.file, make_chunks(&scratch, all[i].filters, data), &ref,
+					&dataset));
+		SUCCEEDS(h5_zarr_array_init(&array, H5_ZARR_V2, dataset));
+		ck_assert_int_eq(h5_zarr_chunk_find(&array, NULL, 2, &chunk), -ENOENT);
+		SUCCEEDS(h5_zarr_is_complete(&array, &complete));
+		ck_assert(!complete);
+		array.is_filled = true;
+		SUCCEEDS(h5_zarr_is_complete(&array, &complete));
+		ck_assert(complete);
+		for (unsigned k = 0; k < 3; k++)
+			check_chunk(&array, k, all[i].sources[k], data + (size_t)k * CHUNK);
+		h5_file_put(scratch.file, ref);
+	}
+	finish(&scratch);
+}
+END_TEST
+
 UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay,
 	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value, chunks_of_rows,
-	  small_chunks_are_joined, chunks_that_stay, chunks_that_reach_behind_the_room, filters_that_zarr_has)
+	  small_chunks_are_joined, chunks_that_stay, chunks_that_reach_behind_the_room, filters_that_zarr_has,
+	  chunks_have_all_filters, arrays_that_are_complete)
