@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "change/transaction.h"
 #include "chunk_index/chunk_index.h"
+#include "config.h"
 #include "crash_image.h"
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
