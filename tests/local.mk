@@ -187,6 +187,7 @@ UNIT_TESTS = \
 	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
 	tests/unit/check_view_arrays \
+	tests/unit/check_view_documents \
 	tests/unit/check_view_input \
 	tests/unit/check_view_parts \
 	tests/unit/check_view_work \
@@ -490,6 +491,7 @@ tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_tables_SOURCES = tests/unit/check_tables.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_plot_SOURCES = tests/unit/check_plot.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_zarr_attributes_SOURCES = tests/unit/check_zarr_attributes.c $(scratch)
+tests_unit_check_view_documents_SOURCES = tests/unit/check_view_documents.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_kerchunk_SOURCES = tests/unit/check_kerchunk.c tests/lib/empty_scene.h $(scratch)
 tests_unit_check_zarr_dimensions_SOURCES = tests/unit/check_zarr_dimensions.c $(scratch)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
