@@ -333,7 +333,8 @@ int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struc
 
 	if (!s.piece)
 		return h5_fail(-ENOMEM, H5_UNDEF, "check: out of memory");
-	qsort(usage->uses, usage->count, sizeof *usage->uses, compare);
+	if (usage->count)
+		qsort(usage->uses, usage->count, sizeof *usage->uses, compare);
 	rc = find_unused(usage, damage, &s);
 	if (!rc)
 		rc = check_free(usage, damage, &s);
