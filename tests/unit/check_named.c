@@ -51,7 +51,7 @@ struct elsewhere {
 enum { ELSEWHERE = 1048575 }; /* its minor number */
 
 static const struct elsewhere *elsewhere; /* NULL: the kernel answers */
-static unsigned looks;
+static unsigned looks, only_look;	  /* the one that finds another device; 0: all but the first */
 
 static bool long_targets; /* links to files lead to more than there is room for */
 
@@ -89,7 +89,7 @@ int __wrap_statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 {
 	int rc = fails() ? -1 : __real_statx(dirfd, path, flags, mask, st);
 
-	if (!rc && elsewhere && ++looks > 1) {
+	if (!rc && elsewhere && (++looks == only_look || (!only_look && looks > 1))) {
 		st->stx_dev_major = elsewhere->major;
 		st->stx_dev_minor = ELSEWHERE;
 	}
@@ -399,6 +399,37 @@ START_TEST(files_of_an_h5fs)
 }
 END_TEST
 
+/* Something is mounted on any part of the path, also after the walk has looked at it. */
+START_TEST(mounts_that_come_meanwhile)
+{
+	enum { LOOKS = 1 + 2 + 2 }; /* at where it begins, the folder and the file */
+	static const struct elsewhere mounted = {0, "36 35 0:1048575 / /mnt rw - fuse.h5fs h5fs rw\n", false};
+	struct scene s;
+	unsigned open;
+
+	begin(&s);
+	open = unit_descriptors();
+	for (unsigned beneath = 0; beneath < 2; beneath++)
+		for (only_look = 2; only_look <= LOOKS; only_look++) {
+			int fd;
+
+			elsewhere = &mounted;
+			looks = 0;
+			beneath_error = beneath ? ENOSYS : 0;
+			beneath_calls = 0;
+			beneath_most = UINT_MAX;
+			fd = beneath ? h5_named_open_beneath(s.fd, "deep/file", O_RDONLY)
+				     : h5_named_open_anywhere(s.fd, s.in, "deep/file", O_RDONLY);
+			beneath_error = 0;
+			elsewhere = NULL;
+			ck_assert_int_eq(fd, -EXDEV);
+			ck_assert_uint_eq(unit_descriptors(), open);
+		}
+	only_look = 0;
+	end(&s);
+}
+END_TEST
+
 /* ---- as long as may be ---- */
 
 /* `size` bytes: "./././" and so on, a name at their end. */
@@ -548,4 +579,5 @@ END_TEST
 
 UNIT_MAIN("named", names_that_may_lead_anywhere, names_that_stay_beneath,
 	  names_that_stay_beneath_without_the_call, each_call_of_a_walk_fails, files_of_an_h5fs,
-	  long_paths_and_many_links, deep_folders, errors_that_programs_see, folders_are_synced)
+	  mounts_that_come_meanwhile, long_paths_and_many_links, deep_folders, errors_that_programs_see,
+	  folders_are_synced)
