@@ -809,6 +809,13 @@ START_TEST(blocks_take_room_while_they_are_read)
 	}
 	h5_account_end(&account);
 	h5_room_close(room);
+	/* Without room it is not read. */
+	ck_assert_int_eq(h5_room_open(SIZE - 1, NULL, NULL, &room), 0);
+	h5_account_begin(&account, room);
+	source.read_error = -EIO;
+	ck_assert_int_eq(h5_block_read(file, 0, 0, SIZE, "a block", &memory), -EFBIG);
+	h5_account_end(&account);
+	h5_room_close(room);
 	h5_file_close(file);
 }
 END_TEST
