@@ -3,8 +3,11 @@
 #include "base/lookup3.h"
 #include "fault_alloc.h"
 #include "format/object_header.h"
-#include "store/file.h"
+#include "store/cache_image.h"
+#include "store/extension.h"
+#include "store/file_private.h"
 #include "store/file_set.h"
+#include "store/statistics.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -251,5 +254,109 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* ---- what is beneath the image ---- */
+
+static int io_error;
+static unsigned io_calls, io_closed;
+
+static int read_bytes(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	(void)io;
+	*got = offset < SIZE ? n < SIZE - offset ? n : (size_t)(SIZE - offset) : 0;
+	memcpy(buf, bytes + offset, *got);
+	return 0;
+}
+
+static int stat_bytes(struct h5_io *io, struct h5_io_stat *st)
+{
+	(void)io;
+	*st = (struct h5_io_stat){.size = SIZE, .stored = SIZE, .end = SIZE};
+	return 0;
+}
+
+static int write_bytes(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
+{
+	(void)io;
+	if (!io_error)
+		memcpy(bytes + offset, buf, n);
+	io_calls++;
+	return io_error;
+}
+
+static int resize_bytes(struct h5_io *io, uint64_t size)
+{
+	(void)io;
+	ck_assert_uint_eq(size, 5000);
+	io_calls++;
+	return io_error;
+}
+
+static int sync_bytes(struct h5_io *io)
+{
+	(void)io;
+	io_calls++;
+	return io_error;
+}
+
+static int punch_bytes(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	(void)io;
+	ck_assert(offset == 3000 && n == 7);
+	io_calls++;
+	return io_error;
+}
+
+static void close_bytes(struct h5_io *io)
+{
+	(void)io;
+	io_closed++;
+}
+
+/* Writes go to the file beneath, which tells if they fail. What the image has is still read from there. */
+START_TEST(changes_beneath_an_image)
+{
+	static const struct h5_io_ops ops = {.read = read_bytes,
+					     .stat = stat_bytes,
+					     .write = write_bytes,
+					     .resize = resize_bytes,
+					     .sync = sync_bytes,
+					     .punch = punch_bytes,
+					     .close = close_bytes};
+	static const struct entry some[] = {{2000, 2, 'a'}};
+	static const int errors[] = {-EIO, 0};
+	struct h5_statistics statistics = {0};
+	atomic_uint_fast64_t numbers = 0;
+	const struct h5_file_shared shared = {.statistics = &statistics, .numbers = &numbers};
+	struct h5_io beneath = {.ops = &ops};
+	struct h5_header extension;
+	struct h5_file *file;
+	char got[4];
+
+	begin(0);
+	put_file(IMAGE, put_image(some, 1, 1, 0));
+	ck_assert_int_eq(h5_file_new(&shared, &beneath, 0, &file), 0);
+	ck_assert_int_eq(h5_extension_load(file, &extension), 0);
+	ck_assert_int_eq(h5_cache_image_lay_over(file, &extension), 0);
+	h5_header_release(&extension);
+	io_closed = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		struct h5_io *io = h5_file_io(file);
+
+		io_error = errors[i];
+		io_calls = 0;
+		ck_assert_ptr_ne(io, &beneath);
+		ck_assert_int_eq(h5_io_write(io, 2001, "xyz", 3), io_error);
+		ck_assert_int_eq(h5_io_resize(io, 5000), io_error);
+		ck_assert_int_eq(h5_io_sync(io), io_error);
+		ck_assert_int_eq(h5_io_punch(io, 3000, 7), io_error);
+		ck_assert_uint_eq(io_calls, 4);
+		ck_assert_int_eq(h5_file_read(file, 2000, got, 4), 0);
+		ck_assert_mem_eq(got, io_error ? "aa.." : "aayz", 4);
+	}
+	h5_file_close(file);
+	ck_assert_uint_eq(io_closed, 1);
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
-	  memory_is_short)
+	  memory_is_short, changes_beneath_an_image)
