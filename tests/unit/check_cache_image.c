@@ -358,5 +358,105 @@ START_TEST(changes_beneath_an_image)
 }
 END_TEST
 
+/* ---- other messages of the extension ---- */
+
+/* An extension with one message, the first byte of which is its version. */
+static void put_extension(unsigned type, uint8_t version)
+{
+	put_file(0, 0);
+	at = base + EXTENSION + 16;
+	put(type, 2);
+	put(24, 2);
+	put(0, 4);
+	put(version, 1);
+}
+
+static int ask(struct h5_file *file, unsigned type)
+{
+	struct h5_shared_table_message table;
+	struct h5_file_space_info info;
+	struct h5_driver_info driver;
+	struct h5_header extension;
+	struct h5_btree1_k k;
+	uint64_t address;
+	int rc;
+
+	switch (type) {
+	case H5_MSG_BTREE_K:
+		return h5_extension_btree_k(file, &k);
+	case H5_MSG_FILE_SPACE_INFO:
+		return h5_extension_file_space(file, &info);
+	case H5_MSG_SHARED_TABLE:
+		return h5_extension_shared_table(file, &table);
+	default:
+		rc = h5_extension_load(file, &extension);
+		if (!rc)
+			rc = h5_extension_driver_info(file, &extension, &driver, &address);
+		h5_header_release(&extension);
+		return rc;
+	}
+}
+
+struct visited {
+	uint64_t address, n;
+	unsigned times;
+	int rc;
+};
+
+static int note_visit(void *arg, uint64_t address, uint64_t n)
+{
+	struct visited *visited = arg;
+
+	*visited = (struct visited){address, n, visited->times + 1, visited->rc};
+	return visited->rc;
+}
+
+/* Of what the extension says that is damaged, or not known, the error is told. */
+START_TEST(messages_that_cannot_be_read)
+{
+	static const struct {
+		unsigned type;
+		int rc;
+	} cases[] = {{H5_MSG_BTREE_K, -ENOTSUP},
+		     {H5_MSG_FILE_SPACE_INFO, -ENOTSUP},
+		     {H5_MSG_SHARED_TABLE, -EUCLEAN},
+		     {H5_MSG_DRIVER_INFO, -EUCLEAN}};
+	enum { CASES = sizeof cases / sizeof *cases };
+	struct h5_statistics statistics = {0};
+	atomic_uint_fast64_t numbers = 0;
+	struct h5_file_shared shared = {.statistics = &statistics, .numbers = &numbers};
+
+	ck_assert_int_eq(h5_lru_open(1 << 20, &shared.blocks), 0);
+	for (unsigned i = 0; i <= CASES + 1; i++) {
+		/* The last two: a message that is not allowed there, and no header at all. */
+		const int rc = i < CASES ? 0 : -EUCLEAN, load = i <= CASES ? 0 : -EUCLEAN;
+		struct visited visited = {0};
+		struct h5_file *file;
+		struct h5_io *memory;
+
+		begin(0);
+		put_extension(i < CASES ? cases[i].type : H5_MSG_REFERENCE_COUNT, 200);
+		if (i > CASES)
+			memset(bytes + EXTENSION, 'x', 16);
+		ck_assert_int_eq(h5_io_open_memory(bytes, SIZE, &memory), 0);
+		ck_assert_int_eq(h5_file_new(&shared, memory, 0, &file), 0);
+		for (unsigned k = 0; k < CASES; k++)
+			ck_assert_int_eq(ask(file, cases[k].type), i > CASES ? -EUCLEAN
+								   : k == i  ? cases[k].rc
+									     : -ENODATA);
+		ck_assert_int_eq(h5_extension_check(file), rc);
+		ck_assert_int_eq(h5_extension_extents(file, note_visit, &visited), load);
+		ck_assert_uint_eq(visited.times, !load);
+		if (!load) {
+			ck_assert(visited.address == EXTENSION && visited.n == EXTENSION_SIZE);
+			visited.rc = -ECANCELED;
+			ck_assert_int_eq(h5_extension_extents(file, note_visit, &visited), -ECANCELED);
+		}
+		h5_file_close(file);
+	}
+	h5_lru_close(shared.blocks);
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
-	  memory_is_short, changes_beneath_an_image)
+	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read)
