@@ -353,6 +353,11 @@ START_TEST(changes_beneath_an_image)
 		ck_assert_int_eq(h5_file_read(file, 2000, got, 4), 0);
 		ck_assert_mem_eq(got, io_error ? "aa.." : "aayz", 4);
 	}
+	ck_assert_ptr_nonnull(h5_file_image(file));
+	h5_file_drop_image(file);
+	ck_assert_ptr_null(h5_file_image(file));
+	ck_assert_int_eq(h5_file_read(file, 2000, got, 4), 0);
+	ck_assert_mem_eq(got, ".xyz", 4);
 	h5_file_close(file);
 	ck_assert_uint_eq(io_closed, 1);
 }

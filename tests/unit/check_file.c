@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SIZE = 16384, RANGES = 80 };
@@ -310,17 +311,33 @@ START_TEST(reads)
 END_TEST
 
 /* A file that another program makes longer is looked at again before anything is beyond its end. */
+static int load_byte(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	(void)arg;
+	*value = malloc(1);
+	*cost = 1;
+	return h5_file_read(file, address, *value, 1);
+}
+
 START_TEST(files_that_grow)
 {
+	static const struct h5_block_type byte = {{"byte", free}, load_byte};
+	struct h5_lru_entry *ref;
 	struct h5_file *file;
 	uint8_t got[4];
 	size_t n;
 
 	for (int follows = 0; follows < 2; follows++) {
 		begin();
+		ck_assert_int_eq(h5_lru_open(1 << 20, &shared.blocks), 0);
 		source.st.size = source.st.end = 4000;
 		file = open_at(512);
 		shared.follows = follows;
+		source.st.size = source.st.end = 4001;
+		ck_assert_int_eq(h5_file_block(file, &byte, 4000 - 512, 0, NULL, &ref),
+				 follows ? 0 : -EUCLEAN);
+		h5_file_put(file, ref);
+		ck_assert_int_eq(h5_file_block(file, &byte, 4001 - 512, 0, NULL, &ref), -EUCLEAN);
 		source.st.size = source.st.end = 4002;
 		ck_assert_int_eq(h5_file_read(file, 3998 - 512, got, 4), follows ? 0 : -EUCLEAN);
 		source.st.size = source.st.end = 4004;
@@ -339,6 +356,8 @@ START_TEST(files_that_grow)
 		source.st.end = SIZE;
 		ck_assert_int_eq(h5_file_read(file, 4008 - 512, got, 4), -EUCLEAN);
 		h5_file_close(file);
+		h5_lru_close(shared.blocks);
+		shared.blocks = NULL;
 	}
 }
 END_TEST
@@ -607,6 +626,7 @@ END_TEST
 /* The times of a change are those of the file system, which may be a little late. */
 START_TEST(changes_of_others)
 {
+	struct h5_overlay changes = {.io = {.ops = &ops}};
 	struct h5_file *file;
 	uint64_t number;
 
@@ -665,6 +685,10 @@ START_TEST(changes_of_others)
 	source.st.mtime = (struct timespec){.tv_sec = 3000, .tv_nsec = 990000001};
 	now = (struct timespec){.tv_sec = 3001, .tv_nsec = 10000001};
 	ck_assert(refresh(file) && !refresh(file));
+	/* What we change ourselves nobody else does. */
+	h5_file_lay_over(file, &changes);
+	source.st.size++;
+	ck_assert(!refresh(file));
 	h5_file_close(file);
 }
 END_TEST
@@ -673,10 +697,16 @@ START_TEST(what_a_file_is)
 {
 	struct h5_file *file;
 	uint64_t device, inode, number;
+	struct h5_io_stat st;
 
 	begin();
 	file = open_at(0);
 	number = h5_file_number(file);
+	source.stat_error = -EIO;
+	ck_assert_int_eq(h5_file_stat(file, &st), -EIO);
+	source.stat_error = 0;
+	ck_assert_int_eq(h5_file_stat(file, &st), 0);
+	ck_assert_uint_eq(st.size, SIZE);
 	h5_file_identity(file, &device, &inode);
 	ck_assert(device == 3 && inode == 4);
 	ck_assert(h5_file_is_plain(file) && !h5_file_is_family(file));
