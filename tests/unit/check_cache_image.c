@@ -463,5 +463,33 @@ START_TEST(messages_that_cannot_be_read)
 }
 END_TEST
 
+/* What a whole file says of its driver is believed, or the file is refused. A file that is as large as one
+ * member of its family is that member; a larger one has all of them. */
+START_TEST(what_is_said_of_the_driver)
+{
+	static const struct {
+		uint64_t member_size;
+		bool is_plain;
+	} cases[] = {{SIZE - 1, true}, {SIZE, false}, {SIZE + 1, false}};
+
+	begin(0);
+	put_extension(H5_MSG_DRIVER_INFO, 200);
+	refuses(-EUCLEAN, "driver info message: version 200");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct h5_file_set *set;
+
+		begin(0);
+		put_extension(H5_MSG_DRIVER_INFO, 0);
+		memcpy(bytes + at, "NCSAfami", 8);
+		at += 8;
+		put(8, 2);
+		put(cases[i].member_size, 8);
+		ck_assert_int_eq(open_set(&set), 0);
+		ck_assert_int_eq(h5_file_is_plain(h5_file_set_root(set)), cases[i].is_plain);
+		h5_file_set_close(set);
+	}
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
-	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read)
+	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read, what_is_said_of_the_driver)
