@@ -416,6 +416,33 @@ START_TEST(blocks_of_driver_information)
 }
 END_TEST
 
+/* A file whose members reach into each other is not written: a block could be in two of them. */
+START_TEST(members_that_reach_into_each_other)
+{
+	static const char words[] = "whose members reach into each other";
+	uint8_t bytes[16], members[32]; /* begin and end of both */
+	uint64_t at;
+
+	begin_split("split_earliest");
+	read_bytes(OLD_DRIVER, bytes, 8);
+	at = h5_uint_from(bytes, 8) + DRIVER_HEAD + MEMBER_START - 16;
+	read_bytes(at, members, sizeof members);
+	SUCCEEDS(open_file(false, false, NULL));
+	/* The end of the first one is the begin of the second. */
+	memcpy(bytes, members + 16, 8);
+	change_bytes(at + 8, bytes, 8);
+	refused(false, -ENOTSUP, words);
+	/* The end of the second takes more than 64 bits. */
+	change_bytes(at, members, sizeof members);
+	memset(bytes, 0xff, 8);
+	change_bytes(at + 24, bytes, 8);
+	refused(false, -ENOTSUP, words);
+	change_bytes(at, members, sizeof members);
+	SUCCEEDS(open_file(false, false, NULL));
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* A message of an object header. */
 static void add_message(struct h5_writer *w, enum h5_message_type type, const uint8_t *body, size_t n)
 {
@@ -737,5 +764,5 @@ END_TEST
 UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2}, {marks, 2},
 		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {the_end_is_synced, 2}, {other_names, 2},
 		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
-		{what_members_cannot_have, 1}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
-		{warnings_without_memory, 1})
+		{members_that_reach_into_each_other, 1}, {what_members_cannot_have, 1},
+		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
