@@ -5,6 +5,7 @@
 #include "format/object_header.h"
 #include "store/cache_image.h"
 #include "store/extension.h"
+#include "store/file_open.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
 #include "store/statistics.h"
@@ -258,10 +259,13 @@ END_TEST
 
 static int io_error;
 static unsigned io_calls, io_closed;
+static unsigned reads_done, failing_read; /* the read of that number fails; 0: none */
 
 static int read_bytes(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	(void)io;
+	if (++reads_done == failing_read)
+		return h5_fail(-EIO, offset, "it fails");
 	*got = offset < SIZE ? n < SIZE - offset ? n : (size_t)(SIZE - offset) : 0;
 	memcpy(buf, bytes + offset, *got);
 	return 0;
@@ -491,5 +495,47 @@ START_TEST(what_is_said_of_the_driver)
 }
 END_TEST
 
+/* Each read that fails while a file is opened, or its pieces are joined, is told. */
+START_TEST(reads_that_fail)
+{
+	static const struct h5_io_ops ops = {.read = read_bytes, .stat = stat_bytes, .close = close_bytes};
+	struct h5_statistics statistics = {0};
+	atomic_uint_fast64_t numbers = 0;
+	const struct h5_file_shared shared = {.statistics = &statistics, .numbers = &numbers};
+	const struct h5_folder folder = {.fd = -1};
+	const struct h5_file_place place = {.folder = &folder, .path = "a"};
+	static const struct entry some[] = {{2000, 2, 'a'}};
+
+	for (unsigned joins = 0; joins < 2; joins++) {
+		unsigned failed = 0;
+
+		begin(0);
+		put_file(IMAGE, put_image(some, 1, 1, 0));
+		/* Whether it is a stub of another driver is asked first, and not being able to say is no. */
+		for (failing_read = joins ? 2 : 1;; failing_read++) {
+			struct h5_io beneath = {.ops = &ops}, *io = &beneath;
+			struct h5_joined *joined;
+			struct h5_file *file;
+			int rc;
+
+			reads_done = 0;
+			rc = joins ? h5_file_join(&shared, &place, false, &io, &joined)
+				   : h5_file_open(&shared, &place, io, NULL, &file);
+			if (reads_done < failing_read) {
+				ck_assert_int_eq(rc, 0);
+				if (!joins)
+					h5_file_close(file);
+				break;
+			}
+			ck_assert_int_eq(rc, -EIO);
+			failed++;
+		}
+		ck_assert_uint_gt(failed, 1);
+	}
+	failing_read = 0;
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
-	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read, what_is_said_of_the_driver)
+	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read, what_is_said_of_the_driver,
+	  reads_that_fail)
