@@ -495,6 +495,43 @@ START_TEST(names_of_other_files)
 }
 END_TEST
 
+/* A member lies beside the first one, and has its owner and its permissions, if these can be known. */
+START_TEST(members_beside_the_first)
+{
+	static const char member[] = "family_earliest_1000_00001.h5";
+	struct h5_folder folder = {.external = H5_EXTERNAL_BENEATH, .fd = -1};
+	struct fake first = {.io.ops = &fake_ops};
+	char *members = path_of(""), *path = path_of(member);
+	struct h5_io *io = NULL;
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(h5_folder_open(&folder, members), 0);
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "sub/odd_path", "../a", NULL, false, &io), -EACCES);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "a member in another directory"));
+	first.st.owner = st.st_uid;
+	first.st.mode = st.st_mode & 0777;
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "a", member, &first.io, false, &io), 0);
+	h5_io_close(io);
+	io = NULL;
+	first.st.owner++;
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "a", member, &first.io, false, &io), -EACCES);
+	ck_assert_ptr_null(io);
+	first.st.owner--;
+	first.st.mode ^= 0400;
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "a", member, &first.io, false, &io), -EACCES);
+	first.st.mode ^= 0400 | 0200; /* whether it can be written does not matter */
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "a", member, &first.io, false, &io), 0);
+	h5_io_close(io);
+	first.stat = -EIO;
+	ck_assert_int_eq(h5_folder_open_beside(&folder, "a", member, &first.io, false, &io), -EIO);
+	ck_assert_ptr_null(io);
+	h5_folder_close(&folder);
+	free(members);
+	free(path);
+}
+END_TEST
+
 /* Behind a URL, names lead to files below its folder alone. The link has ended, so none is there. */
 START_TEST(names_behind_a_url)
 {
@@ -807,6 +844,6 @@ END_TEST
 
 UNIT_MAIN("members", pieces_of_memory, members_that_are_written, driver_information, files_in_several_pieces,
 	  pieces_that_can_be_written, what_is_missing_cannot_be_read, members_are_locked,
-	  names_of_other_files, names_behind_a_url, any_member_can_fail, members_tell_together,
-	  members_are_found_by_their_identity, writes_end_before_the_last_address,
+	  names_of_other_files, members_beside_the_first, names_behind_a_url, any_member_can_fail,
+	  members_tell_together, members_are_found_by_their_identity, writes_end_before_the_last_address,
 	  pieces_while_memory_is_short, blocks_end_with_their_piece)
