@@ -1,4 +1,5 @@
-/* A file with a metadata cache image: its blocks are read as if they were in their places. */
+/* A file with a metadata cache image: its blocks are read as if they were in their places. And what else a
+ * file says of itself where it begins. */
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "fault_alloc.h"
@@ -536,6 +537,23 @@ START_TEST(reads_that_fail)
 }
 END_TEST
 
+/* A reader of SWMR follows the changes of others; a writer makes them itself. */
+START_TEST(who_follows_changes)
+{
+	begin(0);
+	put_file(IMAGE, put_image(NULL, 0, 0, 0));
+	for (unsigned i = 0; i < 4; i++) {
+		const struct h5_file_set_options options = {
+			.block_cache = 1 << 20, .chunk_cache = 1 << 20, .swmr = i & 1, .writable = i & 2};
+		struct h5_file_set *set;
+
+		ck_assert_int_eq(h5_file_set_open_memory(bytes, SIZE, &options, &set), 0);
+		ck_assert_int_eq(h5_file_shared(h5_file_set_root(set))->follows, i == 1);
+		h5_file_set_close(set);
+	}
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
 	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read, what_is_said_of_the_driver,
-	  reads_that_fail)
+	  reads_that_fail, who_follows_changes)
