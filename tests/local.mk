@@ -41,6 +41,7 @@ UNIT_TESTS = \
 	tests/unit/check_dataset_changes \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
+	tests/unit/check_dataset_interrupts \
 	tests/unit/check_dataset_write \
 	tests/unit/check_dataspace \
 	tests/unit/check_datatype \
@@ -330,6 +331,8 @@ tests_unit_check_dataset_changes_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
+tests_unit_check_dataset_interrupts_SOURCES = tests/unit/check_dataset_interrupts.c $(dataset_model)
+tests_unit_check_dataset_interrupts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_interrupt_check
 tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
 dense_model = tests/lib/dense_model.c tests/lib/dense_model.h $(scratch)
 tests_unit_check_disk_cache_SOURCES = tests/unit/check_disk_cache.c tests/lib/fault_io.c tests/lib/fault_io.h $(crash_image)
