@@ -60,6 +60,7 @@ static void get_dims(const struct h5_dataset_writer *writer, uint64_t *dims)
 static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
 	uint64_t before[H5_RANK_MAX] = {0};
+	struct h5_interrupt request;
 	int rc = commit(writer);
 
 	get_dims(writer, before);
@@ -69,7 +70,10 @@ static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
 		return rc;
 	rc = commit(writer);
 	if (rc) {
+		/* This must be done even if the request was interrupted. */
+		h5_interrupt_pause(&request);
 		(void)put_dims(writer, before);
+		h5_interrupt_set(&request);
 		return rc;
 	}
 	/* The dimensions are there, so the rest is to be done even if nobody waits for it. If it fails, it is

@@ -3,8 +3,11 @@
 #include "base/interrupt.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
+#include "dataset/create.h"
 #include "dataset/reshape.h"
+#include "dataset/values.h"
 #include "dataset_model.h"
+#include "object/numpy_parse.h"
 
 #include <errno.h>
 #include <string.h>
@@ -178,6 +181,7 @@ static bool interrupt(unsigned dataset, const struct change *change, unsigned lo
 {
 	static uint8_t before[1 << 13], after[1 << 13];
 	const size_t size = change->dims[0] * change->dims[1] * 4;
+	struct h5_interrupt request;
 	struct model_run r;
 	unsigned chunks, now;
 	struct model *m;
@@ -191,6 +195,10 @@ static bool interrupt(unsigned dataset, const struct change *change, unsigned lo
 	chunks = look(&r, m, change->dims, before);
 	begin_request(n, lasting);
 	rc = change->run(m->writer);
+	/* What failed may have other things to do, for which it can be interrupted. */
+	h5_interrupt_get(&request);
+	if (rc && change->run == make_narrow)
+		ck_assert(request.ask == is_unwanted);
 	fired = end_request();
 	/* If the dimensions are there, it does not matter that the writer could not be opened anew. */
 	ck_assert(rc == (fired ? -EINTR : 0) || (!rc && change->run == make_wide));
@@ -219,13 +227,13 @@ static bool interrupt(unsigned dataset, const struct change *change, unsigned lo
 
 START_TEST(interrupted_changes)
 {
-	const unsigned dataset = (unsigned)_i % DATASETS;
-	const struct change *change = &changes[(unsigned)_i / DATASETS];
+	const unsigned dataset = (unsigned)_i / 2 % DATASETS;
+	const struct change *change = &changes[(unsigned)_i / 2 / DATASETS];
 	unsigned refused = 0, made = 0;
 	bool done, fired = true;
 
 	for (unsigned long n = 1; fired; n++) {
-		fired = interrupt(dataset, change, n, n / 2 % 2, &done);
+		fired = interrupt(dataset, change, n, _i % 2, &done);
 		refused += !done;
 		made += done;
 		/* From some check on it is too late. */
@@ -254,10 +262,10 @@ START_TEST(interrupted_holes)
 		uint8_t *data;
 		int rc;
 
-		model_begin(&r, punched[_i].version, 1);
-		m = model_find(&r, punched[_i].name);
+		model_begin(&r, punched[_i / 2].version, 1);
+		m = model_find(&r, punched[_i / 2].name);
 		(void)model_writer(&r, m);
-		begin_request(n, n % 2);
+		begin_request(n, _i % 2);
 		rc = h5_dataset_writer_punch(m->writer, 0, m->size);
 		fired = end_request();
 		ck_assert_int_eq(rc, fired ? -EINTR : 0);
@@ -279,4 +287,91 @@ START_TEST(interrupted_holes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_changes, CHANGES *DATASETS}, {interrupted_holes, 6})
+/* ---- what elements own ---- */
+
+enum { ELEMENT = 16, TEXTS = 40 };
+
+/* A dataset of texts, which are nothing, and its writer. */
+static struct h5_dataset_writer *make_texts(struct scratch *s, uint64_t *address)
+{
+	struct h5_new_dataset how = {
+		.space = {.kind = H5_SPACE_SIMPLE, .rank = 1, .max = {H5_UNLIMITED}},
+		.layout = H5_LAYOUT_CHUNKED,
+		.chunk = {4},
+	};
+	static const uint8_t none[TEXTS * ELEMENT];
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+
+	scratch_init(s, "header_create-latest.h5");
+	scratch_open(s);
+	SUCCEEDS(h5_numpy_parse("vlen str", 8, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s->file, &how, address));
+	h5_datatype_free(type);
+	SUCCEEDS(h5_dataset_writer_get(s->file, *address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_append(writer, none, sizeof none));
+	SUCCEEDS(h5_tx_commit(s->file));
+	return writer;
+}
+
+/* All that goes is looked at before the dataset becomes smaller. */
+START_TEST(interrupted_texts)
+{
+	unsigned long n;
+	bool fired = true;
+
+	for (n = 1; fired; n++) {
+		struct h5_dataset_writer *writer;
+		struct scratch s;
+		uint64_t address;
+		int rc;
+
+		writer = make_texts(&s, &address);
+		begin_request(n, _i % 2);
+		rc = h5_dataset_writer_resize(writer, 3);
+		fired = end_request();
+		ck_assert_int_eq(rc, fired ? -EINTR : 0);
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), (fired ? TEXTS : 3) * ELEMENT);
+		SUCCEEDS(h5_dataset_writer_resize(writer, 3));
+		ck_assert_uint_eq(h5_dataset_writer_size(writer), 3 * ELEMENT);
+		h5_dataset_writer_put(writer);
+		SUCCEEDS(h5_tx_commit(s.file));
+		h5_dataset_writers_close(s.file);
+		scratch_release(&s);
+	}
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
+/* The look at what a removed object owns is not interrupted; what comes after it may be. */
+START_TEST(a_removal_is_not_interrupted)
+{
+	struct h5_dataset_writer *writer;
+	struct h5_heap_dead dead;
+	const struct h5_object *object;
+	struct h5_interrupt request;
+	struct h5_lru_entry *ref;
+	struct scratch s;
+	uint64_t address;
+
+	writer = make_texts(&s, &address);
+	h5_dataset_writer_put(writer);
+	SUCCEEDS(h5_object_get(s.file, address, &ref, &object));
+	h5_heap_dead_init(&dead, s.file);
+	begin_request(1, true);
+	SUCCEEDS(h5_object_find_values(s.file, object, &dead));
+	ck_assert(!interrupted);
+	h5_interrupt_get(&request);
+	ck_assert(request.ask == is_unwanted);
+	ck_assert_int_eq(h5_interrupt_check(), -EINTR);
+	(void)end_request();
+	h5_heap_dead_release(&dead);
+	h5_file_put(s.file, ref);
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_texts, 2}, {a_removal_is_not_interrupted, 1},
+		{interrupted_changes, 2 * CHANGES *DATASETS}, {interrupted_holes, 2 * 6})
