@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/removal.h"
@@ -143,16 +144,22 @@ static void drop(struct rechunking *r)
 		h5_tx_drop(r->file, r->writer);
 }
 
-/* After a failure. Without memory the elements are lost, as the caller's error tells. */
+/* After a failure, perhaps since the request was interrupted, which must not stop this. Without memory the
+ * elements are lost, as the caller's error tells. */
 static void give_back(struct rechunking *r)
 {
 	struct h5_dataset_writer *writer;
+	struct h5_interrupt request;
 
 	drop(r);
-	if (r->is_stored || h5_dataset_writer_get(r->file, r->address, false, &writer))
+	if (r->is_stored)
 		return;
-	(void)h5_dataset_writer_append(writer, r->data, r->n);
-	h5_dataset_writer_put(writer);
+	h5_interrupt_pause(&request);
+	if (!h5_dataset_writer_get(r->file, r->address, false, &writer)) {
+		(void)h5_dataset_writer_append(writer, r->data, r->n);
+		h5_dataset_writer_put(writer);
+	}
+	h5_interrupt_set(&request);
 }
 
 static int rechunk(struct rechunking *r, const uint64_t *chunk)

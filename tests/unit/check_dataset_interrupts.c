@@ -4,6 +4,7 @@
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
+#include "dataset/rechunk.h"
 #include "dataset/reshape.h"
 #include "dataset/values.h"
 #include "dataset_model.h"
@@ -287,6 +288,46 @@ START_TEST(interrupted_holes)
 }
 END_TEST
 
+/* Rows that only memory has, or the file, get other chunks. They are there, whether that is interrupted or
+ * not.
+ */
+START_TEST(interrupted_rechunking)
+{
+	static const uint64_t chunk[] = {4, 3};
+	const bool stored = _i / 2;
+	unsigned refused = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_interrupt request;
+		struct model_run r;
+		struct model *m;
+		int rc;
+
+		model_begin(&r, "latest", 1);
+		m = model_find(&r, "none");
+		model_append(&r, m, 7);
+		if (stored)
+			model_commit(&r);
+		begin_request(n, _i % 2);
+		rc = h5_dataset_rechunk(r.scratch.file, m->address, chunk);
+		h5_interrupt_get(&request);
+		ck_assert(request.ask == is_unwanted);
+		fired = end_request();
+		ck_assert_int_eq(rc, fired ? -EINTR : 0);
+		refused += rc != 0;
+		SUCCEEDS(h5_dataset_writer_ready(m->writer));
+		ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);
+		model_compare(&r, m);
+		SUCCEEDS(h5_dataset_rechunk(r.scratch.file, m->address, chunk));
+		SUCCEEDS(h5_dataset_writer_ready(m->writer));
+		model_compare(&r, m);
+		model_end(&r);
+	}
+	ck_assert_uint_gt(refused, 1);
+}
+END_TEST
+
 /* ---- what elements own ---- */
 
 enum { ELEMENT = 16, TEXTS = 40 };
@@ -373,5 +414,6 @@ START_TEST(a_removal_is_not_interrupted)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_texts, 2}, {a_removal_is_not_interrupted, 1},
-		{interrupted_changes, 2 * CHANGES *DATASETS}, {interrupted_holes, 2 * 6})
+UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_rechunking, 4}, {interrupted_texts, 2},
+		{a_removal_is_not_interrupted, 1}, {interrupted_changes, 2 * CHANGES *DATASETS},
+		{interrupted_holes, 2 * 6})
