@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "dataset/removal.h"
 #include "dataset/values.h"
 #include "dataset/writing.h"
@@ -329,19 +330,24 @@ int h5_replacement_finish(struct h5_replacement *r)
 	return h5_replacement_finish_with(r, NULL, NULL);
 }
 
-/* What gathers in memory need not be stored, unless what it owns is to be found. */
+/* What gathers in memory need not be stored, unless what it owns is to be found. This must be done even if
+ * the request was interrupted: nobody else knows of the space. */
 static void give_up_new(struct h5_replacement *r)
 {
 	bool owns = !h5_datatype_is_fixed(r->writer->dataset->type);
+	struct h5_interrupt request;
 	struct h5_dataset copy;
-	int rc = owns ? h5_dataset_writer_settle(r->writer) : 0;
+	int rc;
 
+	h5_interrupt_pause(&request);
+	rc = owns ? h5_dataset_writer_settle(r->writer) : 0;
 	copy = show(r->writer);
 	if (owns && !rc) {
 		copy.size = r->size;
 		(void)h5_dataset_give_up_values(&copy);
 	}
 	(void)h5_dataset_give_up(&copy);
+	h5_interrupt_set(&request);
 }
 
 void h5_replacement_end(struct h5_replacement *r)

@@ -5,6 +5,7 @@
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
+#include "dataset/replacement.h"
 #include "dataset/reshape.h"
 #include "dataset/values.h"
 #include "dataset_model.h"
@@ -328,6 +329,41 @@ START_TEST(interrupted_rechunking)
 }
 END_TEST
 
+/* New contents that are not finished give up their space, even if nobody waits for it. */
+START_TEST(contents_that_are_given_up)
+{
+	static const char *const names[] = {"fixed", "both_gzip"};
+	static uint8_t data[1 << 12];
+	uint64_t ends[2];
+
+	for (unsigned lasting = 0; lasting < 2; lasting++) {
+		struct h5_interrupt request;
+		struct model_run r;
+		struct model *m;
+
+		model_begin(&r, "latest", 1);
+		m = model_find(&r, names[_i]);
+		for (unsigned round = 0; round < 5; round++) {
+			struct h5_replacement *p;
+
+			SUCCEEDS(h5_replacement_begin(r.scratch.file, m->address, &p));
+			SUCCEEDS(h5_replacement_write(p, 0, data, m->size));
+			SUCCEEDS(h5_tx_settle(r.scratch.file));
+			begin_request(lasting, true);
+			h5_replacement_end(p);
+			h5_interrupt_get(&request);
+			ck_assert(request.ask == is_unwanted);
+			(void)end_request();
+			model_commit(&r);
+		}
+		ends[lasting] = h5_file_end(r.scratch.file);
+		model_compare(&r, m);
+		model_end(&r);
+	}
+	ck_assert_uint_eq(ends[0], ends[1]);
+}
+END_TEST
+
 /* ---- what elements own ---- */
 
 enum { ELEMENT = 16, TEXTS = 40 };
@@ -414,6 +450,6 @@ START_TEST(a_removal_is_not_interrupted)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_rechunking, 4}, {interrupted_texts, 2},
-		{a_removal_is_not_interrupted, 1}, {interrupted_changes, 2 * CHANGES *DATASETS},
-		{interrupted_holes, 2 * 6})
+UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_rechunking, 4}, {contents_that_are_given_up, 2},
+		{interrupted_texts, 2}, {a_removal_is_not_interrupted, 1},
+		{interrupted_changes, 2 * CHANGES *DATASETS}, {interrupted_holes, 2 * 6})
