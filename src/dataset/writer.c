@@ -282,11 +282,15 @@ void h5_dataset_writer_put_soon(struct h5_dataset_writer *writer)
 void h5_dataset_writer_forget(struct h5_file *file, uint64_t address)
 {
 	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
+	struct h5_interrupt request;
 
 	if (!writer)
 		return;
-	/* Chunks in new space that no index has yet would be lost to the file. */
+	/* Chunks in new space that no index has yet would be lost to the file; and if the request is
+	 * interrupted, the dataset stays, and needs what only the writer has. */
+	h5_interrupt_pause(&request);
 	(void)h5_dataset_writer_settle(writer);
+	h5_interrupt_set(&request);
 	if (writer->users)
 		h5_tx_drop(file, &writer->participant);
 	else

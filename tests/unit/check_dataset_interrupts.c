@@ -5,6 +5,7 @@
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
+#include "dataset/removal.h"
 #include "dataset/replacement.h"
 #include "dataset/reshape.h"
 #include "dataset/values.h"
@@ -364,6 +365,40 @@ START_TEST(contents_that_are_given_up)
 }
 END_TEST
 
+/* A dataset whose removal is interrupted has what was written to it, which only memory has. */
+START_TEST(interrupted_removals)
+{
+	static const char *const names[] = {"plain2_gzip", "both_gzip"};
+	unsigned refused = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_interrupt request;
+		struct model_run r;
+		struct model *m;
+		int rc;
+
+		model_begin(&r, "latest", 1);
+		m = model_find(&r, names[_i / 2]);
+		model_overwrite(&r, m, 3, 10);
+		ck_assert_uint_gt(h5_dataset_writer_held(m->writer), 0);
+		begin_request(n, _i % 2);
+		rc = h5_object_remove(r.scratch.file, m->address);
+		h5_interrupt_get(&request);
+		ck_assert(request.ask == is_unwanted);
+		fired = end_request();
+		ck_assert_int_eq(rc, fired ? -EINTR : 0);
+		if (rc) {
+			SUCCEEDS(h5_dataset_writer_ready(m->writer));
+			model_compare(&r, m);
+			refused++;
+		}
+		model_end(&r);
+	}
+	ck_assert(refused || !(_i / 2));
+}
+END_TEST
+
 /* ---- what elements own ---- */
 
 enum { ELEMENT = 16, TEXTS = 40 };
@@ -450,6 +485,6 @@ START_TEST(a_removal_is_not_interrupted)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_rechunking, 4}, {contents_that_are_given_up, 2},
-		{interrupted_texts, 2}, {a_removal_is_not_interrupted, 1},
+UNIT_MAIN_LOOPS("dataset_interrupts", {interrupted_rechunking, 4}, {interrupted_removals, 4},
+		{contents_that_are_given_up, 2}, {interrupted_texts, 2}, {a_removal_is_not_interrupted, 1},
 		{interrupted_changes, 2 * CHANGES *DATASETS}, {interrupted_holes, 2 * 6})
