@@ -112,6 +112,24 @@ static uint8_t flags_now(void)
 	return flags;
 }
 
+/* Where the next raw data go after changes were given up; what was there before stays. */
+static uint64_t allocate_after_failure(void)
+{
+	uint64_t at;
+	uint8_t byte;
+
+	change_bytes(size - 1, "z", 1);
+	scratch.options.force = true;
+	scratch_open(&scratch);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1, &at));
+	h5_tx_abandon(scratch.file);
+	SUCCEEDS(h5_file_read(scratch.file, size - base - 1, &byte, 1));
+	ck_assert_uint_eq(byte, 'z');
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1, &at));
+	scratch_close(&scratch);
+	return at;
+}
+
 /* Marks of who writes the file mean something in version 3 alone. */
 START_TEST(marks)
 {
@@ -137,6 +155,10 @@ START_TEST(marks)
 		SUCCEEDS(open_file(true, false, &at));
 		/* A writer that has crashed had not stated the end yet. */
 		ck_assert_uint_eq(at, size - base - (marked ? 0 : 100));
+		if (marked) {
+			state(cases[i].version, cases[i].flags, size - 100);
+			ck_assert_uint_eq(allocate_after_failure(), at);
+		}
 		change_bytes(size - 1, "", 1);
 		state(cases[i].version, 0, size);
 		ck_assert_int_eq(open_file(false, true, NULL), cases[i].version < 3 ? -ENOTSUP : 0);
