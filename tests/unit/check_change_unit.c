@@ -1,8 +1,10 @@
 /* Units of change: all of one takes effect or nothing, wherever it fails. */
 #include "crash_image.h"
 #include "fault_alloc.h"
+#include "format/journal.h"
 #include "unit_scene.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -552,6 +554,49 @@ START_TEST(delays_are_taken_back)
 }
 END_TEST
 
+/* The record of a commit guards what the one before has changed, unless that is a lot. */
+START_TEST(changes_are_guarded)
+{
+	enum { MOST = 16 << 20 };
+	static uint8_t bytes[MOST + 1];
+
+	for (unsigned more = 0; more < 2; more++) {
+		/* The superblock changes, too. */
+		const size_t n = more ? MOST + 1 : MOST - 512;
+		struct crash_image journal = {0};
+		struct h5_journal_record record;
+		struct scratch scratch;
+		uint64_t at, guarded = 0;
+		char path[180];
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_open(&scratch);
+		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, MOST + 100, &at));
+		SUCCEEDS(h5_tx_write(scratch.file, at, "", 1));
+		SUCCEEDS(h5_tx_write(scratch.file, at + MOST + 99, "", 1));
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		memset(bytes, 1, n);
+		SUCCEEDS(h5_tx_patch(scratch.file, at, bytes, n, H5_STAGE_BLOCK));
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		SUCCEEDS(h5_tx_patch(scratch.file, at + MOST + 50, "x", 1, H5_STAGE_BLOCK));
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		snprintf(path, sizeof path, "%s.h5fs-journal", scratch.path);
+		crash_image_load(&journal, path);
+		SUCCEEDS(h5_journal_record_decode(journal.data + H5_JOURNAL_HEADER,
+						  journal.size - H5_JOURNAL_HEADER, &record));
+		for (unsigned i = 0; i < record.patch_count; i++)
+			if (record.patches[i].guard && record.patches[i].size > 100) {
+				ck_assert_uint_eq(record.patches[i].offset, at);
+				guarded += record.patches[i].size;
+			}
+		ck_assert_uint_eq(guarded, more ? 0 : n);
+		h5_journal_record_release(&record);
+		free(journal.data);
+		scratch_release(&scratch);
+	}
+}
+END_TEST
+
 /* What changes with the commit, to the byte. */
 START_TEST(what_is_changed)
 {
@@ -573,4 +618,5 @@ END_TEST
 
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
 	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
-	  patches_keep_their_order, delays_are_taken_back, what_is_changed, space_of_a_unit_without_memory)
+	  patches_keep_their_order, delays_are_taken_back, changes_are_guarded, what_is_changed,
+	  space_of_a_unit_without_memory)
