@@ -386,6 +386,21 @@ START_TEST(user_defined_links)
 }
 END_TEST
 
+/* A link is dead if nothing is where it leads; but if that could not be found out, another try may find it.
+ */
+START_TEST(dead_links)
+{
+	static const int dead[] = {-ENOENT, -EACCES, -ELOOP,   -ENAMETOOLONG,
+				   -EINVAL, -EISDIR, -EUCLEAN, -ENOTSUP},
+			 others[] = {0, -EIO, -ENOMEM, -EINTR, -EMFILE, -ENFILE, -ESTALE};
+
+	for (size_t i = 0; i < sizeof dead / sizeof *dead; i++)
+		ck_assert(h5_path_is_dead(dead[i]));
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		ck_assert(!h5_path_is_dead(others[i]));
+}
+END_TEST
+
 START_TEST(a_node_of_no_names)
 {
 	const struct h5_symbol_node node = {.count = 0};
@@ -400,4 +415,4 @@ END_TEST
 
 UNIT_MAIN("group", links_are_as_h5py_says, cached_kinds, unknown_names_are_not_there, many_links,
 	  a_walk_may_end_early, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree,
-	  names_are_sorted, a_node_of_no_names, too_many_names, user_defined_links)
+	  names_are_sorted, a_node_of_no_names, too_many_names, user_defined_links, dead_links)
