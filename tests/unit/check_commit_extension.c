@@ -1,8 +1,10 @@
 /* The order in which a commit writes the superblock, its extension and the ends of members; and how these
  * ends are given back. */
 #include "change/transaction.h"
+#include "fault_alloc.h"
 #include "format/datatype_make.h"
 #include "format/driver_info.h"
+#include "object/attribute.h"
 #include "object/attribute_write.h"
 #include "scratch.h"
 #include "store/extension.h"
@@ -57,6 +59,62 @@ START_TEST(the_extension_follows_the_superblock)
 	scratch_release(&scratch);
 	fault_io_release(&record);
 	h5_datatype_free(type);
+}
+END_TEST
+
+/* Each write of a commit that takes a cache image away fails once, or each allocation. If the commit
+ * succeeds, there is no image any more, and all that was in it is in the file. */
+START_TEST(an_image_that_does_not_go)
+{
+	const struct h5_dataspace space = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	const bool memory = _i;
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_datatype *type = h5_datatype_make_integer(1, true, H5_ORDER_LE);
+		struct h5_cache_image_message image;
+		struct fault_io fault = {.error = -EIO};
+		struct h5_attribute attribute;
+		const struct h5_object *root;
+		struct h5_lru_entry *ref;
+		struct h5_header header;
+		struct scratch s;
+		int rc;
+
+		scratch_init(&s, "crash_image.h5");
+		scratch_wrap(&s, &fault);
+		scratch_open(&s);
+		SUCCEEDS(h5_attribute_create(s.file, h5_file_superblock(s.file)->root, "a", type, &space,
+					     "1"));
+		h5_datatype_free(type);
+		if (memory)
+			fault_alloc_arm(n);
+		else
+			fault_io_arm(&fault, n);
+		fault_alloc_count(memory);
+		rc = h5_tx_commit(s.file);
+		fault_alloc_count(false);
+		fired = memory ? fault_alloc_disarm() : fault_io_disarm(&fault);
+		ck_assert_msg(rc ? fired && rc == (memory ? -ENOMEM : -EIO) : memory || !fired, "%lu: %d", n,
+			      rc);
+		failed += rc != 0;
+		scratch_close(&s);
+		scratch_wrap(&s, NULL);
+		scratch_open(&s);
+		SUCCEEDS(h5_extension_load(s.file, &header));
+		ck_assert(rc || h5_extension_cache_image(s.file, &header, &image) == -ENODATA);
+		h5_header_release(&header);
+		SUCCEEDS(h5_object_get(s.file, h5_file_superblock(s.file)->root, &ref, &root));
+		if (!rc) {
+			SUCCEEDS(h5_attribute_lookup(s.file, root, "a", &attribute));
+			h5_attribute_release(&attribute);
+		}
+		h5_file_put(s.file, ref);
+		scratch_release(&s);
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_ge(failed, 5);
 }
 END_TEST
 
@@ -250,5 +308,6 @@ START_TEST(members_that_cannot_be_cut)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("extension in a commit", {the_extension_follows_the_superblock, 2}, {ends_of_members, 2},
-		{reads_of_ends_that_fail, 2}, {members_that_cannot_be_cut, 2})
+UNIT_MAIN_LOOPS("extension in a commit", {the_extension_follows_the_superblock, 2},
+		{an_image_that_does_not_go, 2}, {ends_of_members, 2}, {reads_of_ends_that_fail, 2},
+		{members_that_cannot_be_cut, 2})
