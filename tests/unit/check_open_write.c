@@ -541,6 +541,29 @@ START_TEST(what_members_cannot_have)
 }
 END_TEST
 
+/* Each read fails once when members are opened for writing. */
+START_TEST(members_that_cannot_be_read)
+{
+	struct fault_io fault = {.reads = true, .error = -EIO};
+	bool fired = true;
+	unsigned long n = 1;
+
+	begin_split(_i ? "split_latest" : "split_earliest");
+	scratch_wrap(&scratch, &fault);
+	for (; fired; n++) {
+		int rc;
+
+		fault_io_arm(&fault, n);
+		rc = open_file(false, false, NULL);
+		fired = fault_io_disarm(&fault);
+		ck_assert_msg(rc == (fired ? -EIO : 0), "%lu: %d", n, rc);
+	}
+	ck_assert_uint_gt(n, 4);
+	scratch_release(&scratch);
+	fault_io_release(&fault);
+}
+END_TEST
+
 /* ---- old file space info ---- */
 
 /* Version 0 of the message has no place for what a writer must state. */
@@ -787,4 +810,5 @@ UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends
 		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {the_end_is_synced, 2}, {other_names, 2},
 		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
 		{members_that_reach_into_each_other, 1}, {what_members_cannot_have, 1},
-		{an_old_file_space_info, 1}, {a_stale_journal, 1}, {warnings_without_memory, 1})
+		{members_that_cannot_be_read, 2}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
+		{warnings_without_memory, 1})
