@@ -1,5 +1,6 @@
 /* Space is given back to the file system only while nothing is pending, and once the last commit is certain.
  */
+#include "base/extents.h"
 #include "base/writer.h"
 #include "change/transaction.h"
 #include "scratch.h"
@@ -170,5 +171,35 @@ START_TEST(after_a_sync_that_fails)
 }
 END_TEST
 
+/* Once a call has failed, all behind it do, while space is given back that nobody knew to be unused. What is
+ * said to have succeeded has: the file is as long as it states. */
+START_TEST(unused_space)
+{
+	struct h5_extents unused = {0};
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		begin();
+		SUCCEEDS(h5_extents_add(&unused, kept, 100));
+		io.lasting = true;
+		fault_io_arm(&io, n);
+		rc = h5_tx_reclaim(scratch.file, &unused);
+		fired = fault_io_disarm(&io);
+		ck_assert(!rc || (fired && rc == -EIO));
+		if (!rc) {
+			ck_assert(h5_tx_is_writable(scratch.file));
+			ck_assert_uint_eq(stated_end(), kept);
+		}
+		failed += rc != 0;
+		h5_extents_release(&unused);
+		end();
+	}
+	ck_assert_uint_ge(failed, 4);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("give back", {meanwhile, PENDINGS + 1}, {in_the_end, PENDINGS + 1},
-		{after_a_sync_that_fails, 1})
+		{after_a_sync_that_fails, 1}, {unused_space, 1})
