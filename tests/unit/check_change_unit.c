@@ -470,6 +470,42 @@ START_TEST(space_of_a_unit_without_memory)
 }
 END_TEST
 
+/* Many bytes of new blocks are not held in memory: they are written with the next block. If that fails, it is
+ * told, and they are there all the same. */
+START_TEST(blocks_that_cannot_be_held)
+{
+	enum { MANY = (8 << 20) + 1 };
+	struct fault_io fault = {.error = -EIO};
+	static uint8_t bytes[MANY];
+	struct scratch scratch;
+	uint64_t large, small;
+
+	scratch_init(&scratch, "dataset_latest.h5");
+	scratch_wrap(&scratch, &fault);
+	scratch_open(&scratch);
+	memset(bytes, 7, MANY);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_METADATA, MANY, &large));
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_METADATA, 8, &small));
+	SUCCEEDS(h5_tx_put(scratch.file, large, bytes, MANY));
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_tx_put(scratch.file, small, "small", 5), -EIO);
+	ck_assert(fault_io_disarm(&fault));
+	SUCCEEDS(h5_tx_put(scratch.file, small, "small", 5));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	scratch_wrap(&scratch, NULL);
+	scratch_open(&scratch);
+	memset(bytes, 0, MANY);
+	SUCCEEDS(h5_file_read(scratch.file, large, bytes, MANY));
+	for (size_t i = 0; i < MANY; i += 1023)
+		ck_assert_uint_eq(bytes[i], 7);
+	SUCCEEDS(h5_file_read(scratch.file, small, bytes, 5));
+	ck_assert_mem_eq(bytes, "small", 5);
+	scratch_release(&scratch);
+	fault_io_release(&fault);
+}
+END_TEST
+
 /* ---- patches ---- */
 
 /* Patches of one stage are written in the order in which they were made; one that joins others is the last.
@@ -618,5 +654,5 @@ END_TEST
 
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
 	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
-	  patches_keep_their_order, delays_are_taken_back, changes_are_guarded, what_is_changed,
-	  space_of_a_unit_without_memory)
+	  patches_keep_their_order, blocks_that_cannot_be_held, delays_are_taken_back, changes_are_guarded,
+	  what_is_changed, space_of_a_unit_without_memory)
