@@ -180,6 +180,9 @@ static void is_named(const char *text, const char *again)
 
 	if (h5_numpy_parse_shaped(text, strlen(text), 8, &type, &space))
 		ck_abort_msg("%s: %s", text, h5_error_last()->text);
+	ck_assert_int_eq(space.kind, *text == '(' ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR);
+	ck_assert_int_eq(space.rank > 0, *text == '(');
+	ck_assert_mem_eq(space.max, space.dims, space.rank * sizeof *space.dims);
 	h5_buf_init(&name, 100000);
 	h5_datatype_numpy_shaped(type, &space, &name);
 	ends_with(&name, again, strlen(again), text);
