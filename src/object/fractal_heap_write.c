@@ -92,11 +92,7 @@ static int set_huge_record(struct h5_heap_change *change, struct h5_btree2 *tree
 	if (!id->direct)
 		h5_write_length(&w, id->key);
 	rc = h5_writer_check(&w, "fractal heap");
-	if (!rc)
-		rc = h5_btree2_set(tree, huge_compare(&change->heap), id, record);
-	if (!rc)
-		change->heap.huge_btree = tree->address;
-	return rc;
+	return rc ? rc : h5_btree2_set(tree, huge_compare(&change->heap), id, record);
 }
 
 static int next_key(struct h5_fractal_heap *heap, uint64_t address, uint64_t *key)
@@ -191,7 +187,6 @@ static int remove_huge(struct h5_heap_change *change, struct h5_fractal_heap_id 
 	if (rc)
 		return rc;
 	h5_tx_free(change->file, id->address, id->size);
-	heap->huge_btree = tree.address;
 	heap->huge_objects -= heap->huge_objects > 0;
 	heap->huge_bytes -= h5_min(id->size, heap->huge_bytes);
 	if (tree.records)
