@@ -10,6 +10,7 @@
 #include "object/path.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct scene {
@@ -406,6 +407,30 @@ START_TEST(marks)
 }
 END_TEST
 
+/* A message for which there is no place marks nothing. */
+START_TEST(marks_of_what_fails)
+{
+	const struct h5_new_message new = {
+		.type = H5_MSG_COMMENT, .body = (const uint8_t *)"comment", .size = 8};
+	uint8_t bytes[64] = "OHDR\2";
+	struct h5_file *file;
+	struct scene s;
+	size_t n;
+
+	begin(&s);
+	file = s.scratch.file;
+	n = add_message(bytes, 7, UNKNOWN, H5_MSG_FLAG_MARK_UNKNOWN, "abc", 4);
+	bytes[6] = (uint8_t)(n - 7);
+	n = seal(bytes, n);
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, &s.header));
+	SUCCEEDS(h5_tx_put(file, s.header, bytes, n));
+	SUCCEEDS(h5_tx_commit(file));
+	ck_assert_int_eq(h5_header_insert(file, s.header, &new), -ENOTSUP);
+	ck_assert(is_to_mark(&s) && !h5_tx_is_changed(file, s.header, n));
+	end(&s);
+}
+END_TEST
+
 /* The stage of an updated message depends on its type. Messages that show names are written with the names.
  */
 START_TEST(stages_of_updates)
@@ -517,4 +542,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("order of headers", {stages_of_a_group_that_is_left, 1}, {stages_of_updates, 1},
 		{stages_of_counts, 1}, {changes_after_a_move, 2}, {changes_in_what_moves, 6},
-		{changes_behind_an_edge, 2}, {many_gaps_together, 1}, {changes_beside_a_link, 1}, {marks, 1})
+		{changes_behind_an_edge, 2}, {many_gaps_together, 1}, {changes_beside_a_link, 1}, {marks, 1},
+		{marks_of_what_fails, 1})
