@@ -265,8 +265,10 @@ static unsigned reads_done, failing_read; /* the read of that number fails; 0: n
 static int read_bytes(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	(void)io;
-	if (++reads_done == failing_read)
+	if (++reads_done == failing_read) {
+		*got = n; /* counts for nothing */
 		return h5_fail(-EIO, offset, "it fails");
+	}
 	*got = offset < SIZE ? n < SIZE - offset ? n : (size_t)(SIZE - offset) : 0;
 	memcpy(buf, bytes + offset, *got);
 	return 0;
@@ -554,6 +556,39 @@ START_TEST(who_follows_changes)
 }
 END_TEST
 
+/* A window holds nothing of what could not be read. */
+START_TEST(a_window_that_cannot_be_read)
+{
+	static const struct h5_io_ops ops = {.read = read_bytes, .stat = stat_bytes, .close = close_bytes};
+	static const uint64_t addresses[] = {2000, 2100}, alone = 2500;
+	struct h5_statistics statistics = {0};
+	atomic_uint_fast64_t numbers = 0;
+	const struct h5_file_shared shared = {.statistics = &statistics, .numbers = &numbers};
+	struct h5_io beneath = {.ops = &ops};
+	struct h5_window window;
+	struct h5_file *file;
+
+	begin(0);
+	put_file(IMAGE, put_image(NULL, 0, 0, 0));
+	ck_assert_int_eq(h5_file_new(&shared, &beneath, 0, &file), 0);
+	h5_window_init(&window, file);
+	for (unsigned fails = 2; fails-- > 0;) {
+		h5_file_renumber(file); /* what it held counts no more */
+		reads_done = 0;
+		failing_read = fails;
+		h5_window_move(&window, addresses, 2, 50);
+		ck_assert_uint_eq(reads_done, 1);
+		ck_assert_uint_eq(window.size, fails ? 0 : 150);
+	}
+	failing_read = 0;
+	/* What is alone is not worth a window. */
+	h5_window_move(&window, &alone, 1, 50);
+	ck_assert_uint_eq(window.size, 0);
+	h5_window_release(&window);
+	h5_file_close(file);
+}
+END_TEST
+
 UNIT_MAIN("cache_image", blocks_in_their_places, blocks_that_are_left_out, images_that_cannot_be, parents,
 	  memory_is_short, changes_beneath_an_image, messages_that_cannot_be_read, what_is_said_of_the_driver,
-	  reads_that_fail, who_follows_changes)
+	  reads_that_fail, who_follows_changes, a_window_that_cannot_be_read)
