@@ -302,6 +302,31 @@ START_TEST(adjacent_chunks)
 }
 END_TEST
 
+/* A header of version 2 goes on in a block with a signature and a checksum. */
+START_TEST(damaged_continuations)
+{
+	enum { BLOCK = 5000, BLOCK_SIZE = 4 + 4 + 8 + 4 };
+
+	for (int damage = 0; damage < 4; damage++) {
+		begin_2(0);
+		message_2(H5_MSG_CONTINUATION, damage == 3 ? 15 : 16, 0);
+		at -= damage == 3 ? 15 : 16;
+		put(BLOCK, 8);
+		put(BLOCK_SIZE, damage == 3 ? 7 : 8); /* the last time there is no room for the size */
+		end_2(0);
+		at = BLOCK;
+		memcpy(bytes + at, "OCHK", 4);
+		at += 4;
+		message_2(H5_MSG_NIL, 8, 0);
+		bytes[BLOCK] = damage == 1 ? 'x' : 'O';
+		put(h5_lookup3(bytes + BLOCK, BLOCK_SIZE - 4, 0) + (damage == 2), 4);
+		is(damage ? -EUCLEAN : 0, damage == 2	? "wrong checksum"
+					  : damage == 3 ? "continuation message: truncated"
+							: "");
+	}
+}
+END_TEST
+
 /* A message of an unknown type may forbid changes. */
 START_TEST(fixed_headers)
 {
@@ -325,4 +350,4 @@ START_TEST(fixed_headers)
 END_TEST
 
 UNIT_MAIN("header_check", gaps, runs_of_nil_messages, counts_of_messages, messages, most_messages, most_bytes,
-	  adjacent_chunks, fixed_headers)
+	  adjacent_chunks, damaged_continuations, fixed_headers)
