@@ -605,7 +605,7 @@ START_TEST(killed_as_they_become_dense)
 	ck_assert(is_dense(&s));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	s.fault.record = false;
-	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	snprintf(prefix, sizeof prefix, "%s/state%d", scratch_folder(), _i);
 	crash_image_save_states(&image, &s.fault, prefix);
 	scratch_judge(JUDGE_STATES, prefix);
 	free(image.data);
