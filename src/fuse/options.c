@@ -402,7 +402,7 @@ void h5_options_release(struct h5_options *options)
 		explicit_bzero(options->url, strlen(options->url));
 	free(options->url);
 	options->kerchunk_url = options->filters = options->http_header = options->url = NULL;
-	options->s3_endpoint = NULL;
+	options->s3_endpoint = options->disk_cache = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 	options->match = options->path = options->target = NULL;
 }

@@ -321,6 +321,43 @@ START_TEST(no_rings)
 }
 END_TEST
 
+START_TEST(options_that_are_released_twice)
+{
+	static const char *const lines[] = {
+		"h5fs -o filters=shuffle,subdir=a,journal=/j,log=/dev/zero,kerchunk_url=https://h/x x.h5 /m",
+		"h5fs -o match=*.nc /dev /m",
+		"h5fs --extract /dev/null /path /target",
+		"h5fs -o disk_cache=/dev,s3_endpoint=https://h,http_header=@/dev/null s3://b/x.h5?a /m",
+	};
+
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct h5_options o;
+
+		ck_assert_msg(!parse(lines[i], &o), "%s: %s", lines[i], said);
+		switch (i) {
+		case 0:
+			ck_assert(o.filters && o.subdir && o.journal && o.log && o.kerchunk_url && o.file &&
+				  o.mountpoint);
+			break;
+		case 1:
+			ck_assert_ptr_nonnull(o.match);
+			break;
+		case 2:
+			ck_assert(o.path && o.target);
+			break;
+		default:
+			ck_assert(o.disk_cache && o.s3_endpoint && o.http_header && o.url);
+			break;
+		}
+		h5_options_release(&o);
+		ck_assert(!o.filters && !o.subdir && !o.journal && !o.log && !o.kerchunk_url && !o.file &&
+			  !o.mountpoint && !o.match && !o.path && !o.target && !o.disk_cache &&
+			  !o.s3_endpoint && !o.http_header && !o.url && !o.args.argv);
+		h5_options_release(&o);
+	}
+}
+END_TEST
+
 /* Each allocation fails once. */
 START_TEST(allocations_that_fail)
 {
@@ -372,4 +409,5 @@ START_TEST(allocations_that_fail)
 END_TEST
 
 UNIT_MAIN("options", what_is_not_given, queries_are_hidden, parts_of_the_memory, what_follows,
-	  what_libfuse_is_told, too_little_memory, no_rings, allocations_that_fail)
+	  what_libfuse_is_told, too_little_memory, no_rings, options_that_are_released_twice,
+	  allocations_that_fail)
