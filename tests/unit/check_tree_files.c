@@ -292,6 +292,31 @@ START_TEST(urls_of_files)
 }
 END_TEST
 
+/* The end of a file is no error, whatever has failed before. */
+START_TEST(ends_of_plain_files)
+{
+	struct h5_tree_node *file;
+	struct h5_tree_handle *handle;
+	char bytes[8];
+	size_t got;
+
+	folder_make_file("x", "abc", 0, 3);
+	file = folder_find(h5_tree_root(folder.tree), "x");
+	SUCCEEDS(h5_tree_open_file(folder.tree, file, O_RDONLY, &handle));
+	for (size_t at = 0; at < 5; at++) {
+		errno = EIO;
+		SUCCEEDS(h5_tree_read(handle, at, bytes, sizeof bytes, &got));
+		ck_assert_uint_eq(got, at < 3 ? 3 - at : 0);
+		ck_assert(!memcmp(bytes, "abc" + (at < 3 ? at : 3), got));
+	}
+	errno = EIO;
+	SUCCEEDS(h5_tree_read(handle, 0, bytes, 0, &got));
+	ck_assert_uint_eq(got, 0);
+	h5_tree_close_file(handle);
+	folder_forget(file);
+}
+END_TEST
+
 static struct h5_tree_inside inside_first;
 
 static void leave_first(void)
@@ -730,8 +755,8 @@ END_TEST
 
 UNIT_MAIN_AROUND("tree_files", begin, folder_end, signatures, a_look_at_the_signature,
 		 as_many_files_as_may_be_open, files_that_requests_use, requests_that_are_given_up, long_urls,
-		 urls_of_files, files_that_are_replaced_before_a_look, two_names_of_a_file,
-		 files_that_others_change, files_that_are_replaced_before_they_open, files_that_do_not_open,
-		 links_in_files_that_do_not_open, files_that_are_locked, waiting_threads_are_woken,
-		 idle_files, commits_of_all_files, changes_that_are_lost,
+		 urls_of_files, ends_of_plain_files, files_that_are_replaced_before_a_look,
+		 two_names_of_a_file, files_that_others_change, files_that_are_replaced_before_they_open,
+		 files_that_do_not_open, links_in_files_that_do_not_open, files_that_are_locked,
+		 waiting_threads_are_woken, idle_files, commits_of_all_files, changes_that_are_lost,
 		 what_waits_for_a_file_that_closes_can_be_given_up, commits_while_a_file_closes)

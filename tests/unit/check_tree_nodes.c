@@ -30,6 +30,7 @@ START_TEST(nodes_outlive_the_opening)
 	folder_check_path(data, "a.h5/group/third");
 	h5_tree_note_name(folder.tree, nodes[0], &in, "again");
 	folder_check_path(data, "a.h5/again");
+	ck_assert_uint_eq(data->references, 2);
 	ck_assert_int_eq(h5_tree_enter_too(folder.tree, other, &in, &inside), -EXDEV);
 	ck_assert_int_eq(h5_tree_enter_too(folder.tree, data, &in, &inside), 0);
 	h5_tree_leave(folder.tree, &in);
