@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -82,7 +83,8 @@ static void check_lines(const char *const *expected, size_t count)
 /* A log is no pipe, no folder and not the HDF5 file, under whatever name. */
 START_TEST(files_that_are_no_log)
 {
-	char name[200], other[200];
+	char name[200], other[200], said[64];
+	int file, before;
 
 	snprintf(name, sizeof name, "%s/fifo", scratch_folder());
 	unlink(name);
@@ -105,8 +107,17 @@ START_TEST(files_that_are_no_log)
 	ck_assert_int_eq(h5_log_open(other, name), -EINVAL);
 	ck_assert_str_eq(h5_error_last()->text, "this is the HDF5 file");
 	scratch_run("rm '%s' '%s'", name, other);
-	/* Without a log nothing goes there. */
+	/* Without a log, lines still go to standard error. */
 	h5_log_detach();
+	file = memfd_create("stderr", MFD_CLOEXEC);
+	before = dup(STDERR_FILENO);
+	dup2(file, STDERR_FILENO);
+	h5_log("a line");
+	dup2(before, STDERR_FILENO);
+	ck_assert_int_eq(pread(file, said, sizeof said, 0), (ssize_t)strlen("h5fs: a line\n"));
+	ck_assert(!memcmp(said, "h5fs: a line\n", strlen("h5fs: a line\n")));
+	close(before);
+	close(file);
 }
 END_TEST
 
@@ -207,6 +218,7 @@ END_TEST
 START_TEST(a_log_that_is_opened_again)
 {
 	unsigned before;
+	int reader;
 
 	begin();
 	h5_log("first");
@@ -217,7 +229,14 @@ START_TEST(a_log_that_is_opened_again)
 	h5_log("lost");
 	ck_assert_uint_eq(unit_descriptors(), before);
 	ck_assert_int_eq(rmdir(path), 0);
+	/* One that can be opened, but is no log. */
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	h5_log("lost, too");
+	ck_assert_uint_eq(unit_descriptors(), before + 1);
+	ck_assert_int_eq(unlink(path), 0);
 	h5_log("second");
+	close(reader);
 	h5_log("third");
 	ck_assert_uint_eq(unit_descriptors(), before + 1);
 	CHECK_LINES("second", "third");
