@@ -90,7 +90,7 @@ static void forget(struct vfs_scene *scene, struct h5_node *node)
 
 int vfs_scene_find(struct vfs_scene *scene, const char *path, struct h5_node **node)
 {
-	char copy[256], *rest = copy;
+	char copy[1024], *rest = copy;
 	int rc = 0;
 
 	ck_assert_uint_lt(strlen(path), sizeof copy);

@@ -245,6 +245,87 @@ START_TEST(limits)
 }
 END_TEST
 
+/* A path of a prefix, so many letters, and a suffix. */
+static const char *long_path(char path[600], const char *prefix, char letter, int letters, const char *suffix)
+{
+	char name[256] = "";
+
+	memset(name, letter, (size_t)letters);
+	snprintf(path, 600, "%s%s%s", prefix, name, suffix);
+	return path;
+}
+
+static size_t count_entries(const char *path)
+{
+	struct h5_node *node = request_find(path);
+	struct h5_vfs_entry entries[20];
+	struct h5_dir *dir;
+	size_t n, got;
+
+	SUCCEEDS(h5_vfs_opendir(scene.vfs, node, &dir));
+	n = h5_vfs_dir_count(dir);
+	ck_assert(n && n <= 20);
+	SUCCEEDS(h5_vfs_dir_read(dir, 0, n, true, entries, &got));
+	ck_assert_uint_eq(got, n);
+	for (size_t i = 0; i < got; i++)
+		if (entries[i].node)
+			h5_vfs_forget(scene.vfs, entries[i].node, 1);
+	h5_vfs_closedir(dir);
+	request_forget(node);
+	return n;
+}
+
+/* Names that have as many bytes as any can, wherever names are copied. */
+START_TEST(longest_names)
+{
+	char a[600], b[600];
+	struct h5_node *node;
+	struct h5_buf buf;
+
+	/* in directories */
+	ASK("mknod", long_path(a, "", 'd', 255, ""));
+	node = request_find(a);
+	h5_buf_init(&buf, 1 << 10);
+	SUCCEEDS(h5_vfs_find_path(scene.vfs, node, &buf));
+	ck_assert_uint_eq(buf.size, 256);
+	h5_buf_release(&buf);
+	request_forget(node);
+	ASK("symlink", "x", long_path(b, "", 'd', 255, "/../data"));
+	ASK("unlink", "x");
+	ASK("symlink", "x", long_path(b, "group/../", 'd', 255, ""));
+	ASK("unlink", a);
+	ASK("mknod", long_path(a, "", 'd', 254, "~"));
+	ASK("unlink", a);
+	/* as attributes */
+	ASK("create", long_path(a, ".h5fs/attrs/data/", 'a', 255, ""), .flags = O_WRONLY, .value = "5");
+	request_check_bytes(a, "5", 1);
+	ck_assert_uint_eq(count_entries(".h5fs/attrs/data"), 3);
+	node = request_find("data");
+	h5_buf_init(&buf, 1 << 10);
+	SUCCEEDS(h5_vfs_listxattr(scene.vfs, node, &buf));
+	ck_assert_ptr_nonnull(memmem(buf.data, buf.size, "user.aaaa", 9)); /* cut */
+	h5_buf_release(&buf);
+	request_forget(node);
+	ASK("unlink", a);
+	/* as files of views */
+	ASK("create", long_path(a, ".h5fs/npy/", 'n', 251, ".npy"), .flags = O_WRONLY, .value = request_npy,
+	    .size = sizeof request_npy);
+	request_check_bytes(long_path(b, "", 'n', 251, ""), request_elements, 12);
+	ASK("symlink", "y", b);
+	ASK("lookup", ".h5fs/npy/y.npy");
+	ASK("rename", a, long_path(b, ".h5fs/npy/", 'm', 251, ".npy"));
+	request_check_bytes(long_path(a, "", 'm', 251, ""), request_elements, 12);
+	ASK("mkdir", long_path(a, "", 'g', 255, ""));
+	ASK("rename", b, long_path(a, ".h5fs/npy/", 'g', 255, "/x.npy"));
+	request_check_bytes(long_path(a, "", 'g', 255, "/x"), request_elements, 12);
+	ASK("rename", a, "group/moved");
+	ASK("rename", ".h5fs/npy/group/moved.npy", long_path(a, ".h5fs/npy/", 'g', 255, "/z.npy"));
+	ck_assert_uint_eq(count_entries(long_path(a, ".h5fs/npy/", 'g', 255, "")), 1);
+	ck_assert_uint_ge(count_entries(".h5fs/npy"), 4);
+	ck_assert_uint_ge(count_entries(""), 12);
+}
+END_TEST
+
 /* An array takes the place of one of the same type. A dataset that cannot have so many elements gets the
  * shape of a new one. */
 START_TEST(arrays_of_other_sizes)
@@ -568,6 +649,7 @@ START_TEST(names_that_change_while_they_are_listed)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, arrays_of_other_sizes,
-		 arrays_of_other_types, types_that_are_shown, mounts_for_reading, mounts_beside_swmr_readers,
-		 mounts_of_groups, links_on_mounts_of_groups, names_that_change_while_they_are_listed)
+UNIT_MAIN_AROUND("requests", begin, request_end, contents, refusals, limits, longest_names,
+		 arrays_of_other_sizes, arrays_of_other_types, types_that_are_shown, mounts_for_reading,
+		 mounts_beside_swmr_readers, mounts_of_groups, links_on_mounts_of_groups,
+		 names_that_change_while_they_are_listed)
