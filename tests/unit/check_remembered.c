@@ -146,6 +146,26 @@ START_TEST(look_ups_by_number)
 }
 END_TEST
 
+/* They stay the same from mount to mount: splitmix64's own first number, for the seed 0, and what follows. */
+START_TEST(numbers_of_names)
+{
+	static const struct {
+		const char *name;
+		uint64_t link, below_views;
+	} cases[] = {{"", 0xa220a8397b1dcdaf, 0xe220a8397b1dcdaf},
+		     {"a", 0xb43e69370ad4a4ee, 0xf43e69370ad4a4ee},
+		     {"\xff", 0x9b81c4efd23cec85, 0xdb81c4efd23cec85}};
+	const struct h5_entity link = {.kind = H5_NODE_SYMLINK}, views = {.kind = H5_NODE_VIEWS};
+	const struct h5_node parent = {.ino = 0x9e3779b97f4a7c15};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ck_assert_uint_eq(h5_node_ino(scene.vfs, &parent, cases[i].name, &link), cases[i].link);
+		ck_assert_uint_eq(h5_node_ino(scene.vfs, &parent, cases[i].name, &views),
+				  cases[i].below_views);
+	}
+}
+END_TEST
+
 /* On a mount for reading the kernel may keep all names. */
 START_TEST(names_that_are_only_read)
 {
@@ -494,7 +514,8 @@ END_TEST
 
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
 		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
-		 names_that_are_only_read, names_that_need_no_commit, mounts_that_have_given_up,
-		 space_beside_new_files, objects_that_nobody_knows, names_that_are_given_up,
-		 space_that_cannot_be_given_back, a_new_file_without_bytes, a_text_that_is_emptied,
-		 listings_of_objects, lists_that_are_kept, listings_of_files_that_are_known)
+		 names_that_are_only_read, numbers_of_names, names_that_need_no_commit,
+		 mounts_that_have_given_up, space_beside_new_files, objects_that_nobody_knows,
+		 names_that_are_given_up, space_that_cannot_be_given_back, a_new_file_without_bytes,
+		 a_text_that_is_emptied, listings_of_objects, lists_that_are_kept,
+		 listings_of_files_that_are_known)
