@@ -87,6 +87,8 @@ FAILS(h5_vfs_rename, struct h5_vfs *of, struct h5_node *n, const char *name, str
 FAILS(h5_vfs_readlink, struct h5_node *n, const char **target)
 FAILS(h5_vfs_statfs, struct h5_vfs *of, struct statvfs *st)
 FAILS(h5_vfs_opendir, struct h5_vfs *of, struct h5_node *n, struct h5_dir **dir)
+FAILS(h5_vfs_take_dir, struct h5_vfs *of, struct h5_node *n, struct h5_dir **dir)
+FAILS(h5_vfs_hold_file, struct h5_vfs *of, struct h5_node *n, struct h5_handle **h)
 FAILS(h5_vfs_dir_rewind, struct h5_dir *dir)
 FAILS(h5_vfs_open_file, struct h5_vfs *of, struct h5_node *n, int flags, struct h5_handle **h)
 FAILS(h5_vfs_read, struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
@@ -446,6 +448,22 @@ START_TEST(requests_to_a_file)
 }
 END_TEST
 
+/* The kernel reads files and directories that it has not opened. */
+START_TEST(files_that_are_not_opened)
+{
+	static void (*const asked[])(void) = {ask_read, ask_lseek, ask_readdir};
+
+	for (unsigned i = 0; i < 3; i++) {
+		begin(false, H5_TREE_INSIDE);
+		world.m.without_open = world.m.without_opendir = true;
+		fi.fh = 0;
+		world.fails = -EIO;
+		asked[i]();
+		check("not opened", i, 1, EIO);
+	}
+}
+END_TEST
+
 START_TEST(requests_to_a_folder)
 {
 	for (unsigned i = 0; i < ENTERING + OTHERS; i++) {
@@ -498,4 +516,5 @@ START_TEST(files_that_cannot_be_entered)
 }
 END_TEST
 
-UNIT_MAIN("failed_requests", requests_to_a_file, requests_to_a_folder, files_that_cannot_be_entered)
+UNIT_MAIN("failed_requests", requests_to_a_file, files_that_are_not_opened, requests_to_a_folder,
+	  files_that_cannot_be_entered)
