@@ -156,11 +156,10 @@ int h5_request_enter_too(struct h5_request *r, fuse_ino_t ino, struct h5_node **
 	return 0;
 }
 
-void h5_request_leave(struct h5_request *r)
+void h5_request_leave(const struct h5_request *r)
 {
 	if (r->in.file)
 		h5_tree_leave(r->m->tree, &r->in);
-	r->in.file = NULL;
 }
 
 static void fail_in_folder(struct h5_request *r, const char *what, int code)

@@ -90,7 +90,7 @@ void h5_request_end(struct h5_request *r, const char *what, int rc);
 void h5_request_end_with_name(struct h5_request *r, const char *what, int rc, const char *name,
 			      struct h5_vfs_entry *entry);
 /* For a reply of another kind, after it. */
-void h5_request_leave(struct h5_request *r);
+void h5_request_leave(const struct h5_request *r);
 /* The kernel did not take the reply with the name. Before the end. */
 void h5_request_unname(struct h5_request *r, const struct fuse_entry_param *e);
 
