@@ -296,6 +296,36 @@ START_TEST(names)
 }
 END_TEST
 
+static bool no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *arg)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, arg);
+}
+
+/* Without a thread nothing has begun, and signals come as before. */
+START_TEST(no_thread)
+{
+	sigset_t before, after;
+
+	memset(&world, 0, sizeof world);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	no_threads = true;
+	ck_assert_int_eq(h5_invalidator_start(session, vfs, &world.invalidator), -EAGAIN);
+	no_threads = false;
+	ck_assert(!world.invalidator && !world.tell_name);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int number = 1; number < NSIG; number++)
+		ck_assert_int_eq(sigismember(&after, number), sigismember(&before, number));
+}
+END_TEST
+
 START_TEST(too_little_memory)
 {
 	struct h5_stale stale = stale_from(5);
@@ -400,4 +430,5 @@ START_TEST(signals_are_given_back)
 END_TEST
 
 UNIT_MAIN_LOOPS("invalidate", {the_last_page, 1}, {no_page, 1}, {replies_that_wait, 1}, {names, 1},
-		{too_little_memory, 1}, {a_signal_ends_the_session, 3}, {signals_are_given_back, 1})
+		{no_thread, 1}, {too_little_memory, 1}, {a_signal_ends_the_session, 3},
+		{signals_are_given_back, 1})
