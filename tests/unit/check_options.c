@@ -321,6 +321,23 @@ START_TEST(no_rings)
 }
 END_TEST
 
+/* A value that is none, and a log that cannot be opened. */
+START_TEST(values_that_are_refused)
+{
+	static const char *const lines[] = {
+		"h5fs -o cache=x /dev/null /m",	     "h5fs -o uid=x /dev/null /m",
+		"h5fs -o external=x /dev/null /m",   "h5fs -o log=/none/log /dev/null /m",
+		"h5fs -o filters=none /dev/null /m", "h5fs -o http_header=x https://h/x.h5 /m"};
+
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct h5_options o;
+
+		ck_assert_msg(parse(lines[i], &o) == -EINVAL, "%s", lines[i]);
+		ck_assert_msg(!strncmp(said, "h5fs: ", 6), "%s: %s", lines[i], said);
+	}
+}
+END_TEST
+
 START_TEST(options_that_are_released_twice)
 {
 	static const char *const lines[] = {
@@ -409,5 +426,5 @@ START_TEST(allocations_that_fail)
 END_TEST
 
 UNIT_MAIN("options", what_is_not_given, queries_are_hidden, parts_of_the_memory, what_follows,
-	  what_libfuse_is_told, too_little_memory, no_rings, options_that_are_released_twice,
-	  allocations_that_fail)
+	  what_libfuse_is_told, too_little_memory, no_rings, values_that_are_refused,
+	  options_that_are_released_twice, allocations_that_fail)
