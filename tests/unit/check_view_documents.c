@@ -1,4 +1,5 @@
 /* What the views json and ddl say of objects, to the last byte. */
+#include "change/object_header_create.h"
 #include "dataset/create.h"
 #include "empty_scene.h"
 #include "format/datatype_make.h"
@@ -190,6 +191,37 @@ START_TEST(attributes)
 }
 END_TEST
 
+START_TEST(committed_datatypes)
+{
+	const struct h5_new_header how = {.times = true, .time = 7};
+	struct h5_new_message message = {.type = H5_MSG_DATATYPE};
+	struct h5_datatype *type = pair();
+	struct h5_buf body;
+	uint64_t address;
+	char *text;
+
+	h5_buf_init(&body, 1000);
+	SUCCEEDS(h5_datatype_encode(type, true, &body));
+	h5_datatype_free(type);
+	message.body = (const uint8_t *)body.data;
+	message.size = body.size;
+	SUCCEEDS(h5_header_create(scratch.file, &message, 1, &how, &address));
+	h5_buf_release(&body);
+	text = show(&h5_view_ddl, address);
+	ck_assert_str_eq(text, "H5T_COMPOUND {\n"
+			       "   H5T_STD_U8LE \"a\";\n"
+			       "   H5T_STD_I16BE \"b\";\n"
+			       "}\n");
+	free(text);
+	check_json(address,
+		   "{\n"
+		   "  \"class\": \"datatype\",\n"
+		   "  \"dtype\": [[\"a\",\"|u1\"],[\"b\",\">i2\"]],\n"
+		   "  \"type\": \"H5T_COMPOUND { H5T_STD_U8LE \\\"a\\\"; H5T_STD_I16BE \\\"b\\\"; }\",\n"
+		   "  \"attributes\": {}");
+}
+END_TEST
+
 START_TEST(groups)
 {
 	static const char begin[] = "{\n  \"class\": \"group\",\n  \"attributes\": {},\n  \"address\": ";
@@ -200,4 +232,4 @@ START_TEST(groups)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("view documents", setup, teardown, datasets, attributes, groups)
+UNIT_MAIN_AROUND("view documents", setup, teardown, datasets, attributes, committed_datatypes, groups)
