@@ -103,21 +103,47 @@ START_TEST(header_that_cannot_be_is_refused)
 }
 END_TEST
 
+/* A tag has an end. */
+START_TEST(long_tags)
+{
+	enum { LENGTH = 8 + 4 + 4 + H5_SHA256 + 8 + 8, TAG = LENGTH + 2 };
+	struct h5_disk_header header = header_of(SIZE);
+	struct {
+		struct h5_disk_header header;
+		char zeros[8];
+	} got = {.zeros = {0}};
+	uint8_t bytes[H5_DISK_HEADER];
+
+	for (size_t n = H5_DISK_TAG - 1; n <= H5_DISK_TAG; n++) {
+		h5_disk_encode(&header, bytes);
+		h5_uint_to(bytes + LENGTH, n, 2);
+		memset(bytes + TAG, 'a', n);
+		bytes[TAG] = bytes[TAG + n - 1] = '"';
+		h5_uint_to(bytes + sizeof bytes - 4, h5_lookup3(bytes, sizeof bytes - 4, 0), 4);
+		ck_assert_int_eq(h5_disk_decode(bytes, &got.header), n < H5_DISK_TAG ? 0 : -EUCLEAN);
+		if (n < H5_DISK_TAG)
+			ck_assert_uint_eq(strlen(got.header.tag), n);
+		else
+			ck_assert_str_eq(h5_error_last()->text, "the header is damaged");
+	}
+}
+END_TEST
+
 /* ---- places, sums, names ---- */
 
 START_TEST(places)
 {
 	/* The last of these make maps that end with a block, an entry before it, and an entry behind it. */
 	const uint64_t full = (H5_DISK_BLOCK - H5_DISK_MAP) / H5_DISK_SUM;
-	uint64_t bytes, map,
-		sizes[] = {1,
-			   H5_DISK_BLOCK - 1,
-			   H5_DISK_BLOCK,
-			   H5_DISK_BLOCK + 1,
-			   UINT64_C(1) << 40,
-			   full * H5_DISK_BLOCK,
-			   (full - 1) * H5_DISK_BLOCK,
-			   full * H5_DISK_BLOCK + 1};
+	uint64_t bytes, map, largest = 0,
+			     sizes[] = {1,
+					H5_DISK_BLOCK - 1,
+					H5_DISK_BLOCK,
+					H5_DISK_BLOCK + 1,
+					UINT64_C(1) << 40,
+					full * H5_DISK_BLOCK,
+					(full - 1) * H5_DISK_BLOCK,
+					full * H5_DISK_BLOCK + 1};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		uint64_t size = sizes[i], last = h5_disk_blocks(size) - 1;
@@ -130,7 +156,15 @@ START_TEST(places)
 		ck_assert(h5_disk_file_size(size, &bytes));
 		ck_assert_uint_eq(bytes, h5_disk_offset(size, last) + h5_disk_block_size(size, last));
 	}
+	/* The largest file that there can be. */
+	for (uint64_t step = UINT64_C(1) << 62; step; step /= 2)
+		if (h5_disk_file_size(largest + step, &bytes))
+			largest += step;
+	ck_assert(h5_disk_file_size(largest, &bytes));
+	ck_assert_uint_eq(bytes, INT64_MAX);
+	ck_assert_uint_eq(h5_disk_offset(largest, 0) + largest, INT64_MAX);
 	ck_assert(!h5_disk_file_size(INT64_MAX, &bytes));
+	ck_assert(!h5_disk_file_size((uint64_t)INT64_MAX + 1, &bytes));
 	ck_assert(!h5_disk_file_size(UINT64_MAX, &bytes));
 }
 END_TEST
@@ -161,6 +195,12 @@ START_TEST(sums_depend_on_all)
 	other = header;
 	other.url[31]++;
 	ck_assert_uint_ne(h5_disk_seed(&other), seed);
+	/* The last byte of the longest tag. */
+	memset(header.tag, 'a', sizeof header.tag - 1);
+	header.tag[sizeof header.tag - 1] = 0;
+	other = header;
+	other.tag[sizeof other.tag - 2]++;
+	ck_assert_uint_ne(h5_disk_seed(&other), h5_disk_seed(&header));
 }
 END_TEST
 
@@ -174,6 +214,10 @@ START_TEST(sums_are_as_before)
 	ck_assert_uint_eq(h5_disk_sum(UINT64_C(0x0123456789abcdef), 5, bytes, sizeof bytes),
 			  UINT64_C(0xdd36da6121ac91a3));
 	ck_assert_uint_eq(h5_disk_sum(7, 0, bytes, 0), UINT64_C(0xb24a0cec307f40e6));
+	ck_assert_uint_eq(h5_disk_sum(7, 1, bytes, 31), UINT64_C(0x433ddca3cd3b1aab));
+	ck_assert_uint_eq(h5_disk_sum(UINT64_C(0x0123456789abcdef), 5, bytes, 32),
+			  UINT64_C(0xe6a7dd19d8b39461));
+	ck_assert_uint_eq(h5_disk_sum(7, 1, bytes, 64), UINT64_C(0x7c9422f5a2787cfe));
 }
 END_TEST
 
@@ -450,6 +494,6 @@ START_TEST(answers_that_may_not_be_stored)
 END_TEST
 
 UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, other_files_are_refused,
-	  header_that_cannot_be_is_refused, places, sums_depend_on_all, sums_are_as_before, names,
+	  header_that_cannot_be_is_refused, long_tags, places, sums_depend_on_all, sums_are_as_before, names,
 	  blocks_come_back, writes_that_fail, files_that_cannot_be_made, files_that_cannot_be_used,
 	  any_sectors_may_be_lost, identities_of_urls, answers_that_may_not_be_stored)

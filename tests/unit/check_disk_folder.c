@@ -674,6 +674,9 @@ START_TEST(parts_of_the_budget)
 		folder.budget = cases[i].budget;
 		ck_assert_int_eq(h5_disk_has_room(&folder, cases[i].n), cases[i].has);
 		ck_assert_uint_eq(folder.room, cases[i].room - (cases[i].has ? cases[i].n : 0));
+		/* That all was given is no want of room, so files are counted again. */
+		if (cases[i].has && !folder.room)
+			ck_assert(h5_disk_has_room(&folder, 1));
 		end();
 	}
 }
