@@ -174,6 +174,11 @@ START_TEST(versions)
 	ck_assert(h5_listing_version("W/\"a\"") == h5_listing_version("a"));
 	ck_assert(h5_listing_version("\"b\"") != h5_listing_version("a"));
 	ck_assert(h5_listing_version("\"a") != h5_listing_version("a"));
+	ck_assert(h5_listing_version("\"ab") != h5_listing_version("a"));
+	ck_assert(h5_listing_version("ab\"") != h5_listing_version("b"));
+	ck_assert(h5_listing_version("\"") != h5_listing_version(""));
+	ck_assert(h5_listing_version("Wab") != h5_listing_version("b"));
+	ck_assert(h5_listing_version("a/b") != h5_listing_version("b"));
 	ck_assert(version_of("<Size>1</Size><ETag>&quot;a&quot;</ETag>") == h5_listing_version("a"));
 	/* Without an ETag, size and time tell. */
 	ck_assert(version_of("<Size>1</Size>") != version_of("<Size>2</Size>"));
