@@ -612,7 +612,7 @@ START_TEST(same_bucket)
 		"https://s3.eu-west-1.amazonaws.com/?x",       "https://s3.eu-west-1.amazonaws.com",
 		"https://.s3.eu-west-1.amazonaws.com/k",       "https://bucket/k",
 		"https://bucket.s4.eu-west-1.amazonaws.com/k", "https://bucket.s3.EU.amazonaws.com/k",
-		"http://bucket.s3.eu-west-1.amazonaws.com/k"};
+		"http://bucket.s3.eu-west-1.amazonaws.com/k",  "https://a/s3.x"};
 
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		ck_assert_msg(h5_s3_is_same_bucket(home, same[i]), "%s", same[i]);
