@@ -93,7 +93,7 @@ uint64_t h5_disk_offset(uint64_t size, uint64_t block)
 
 bool h5_disk_file_size(uint64_t size, uint64_t *bytes)
 {
-	return size <= INT64_MAX && h5_add(data_offset(size), size, bytes) && *bytes <= INT64_MAX;
+	return h5_add(data_offset(size), size, bytes) && *bytes <= INT64_MAX;
 }
 
 /* ---- sums ---- */
