@@ -126,8 +126,8 @@ static uint64_t make_room(struct h5_disk_folder *folder, uint64_t n)
 
 	if (!rc && n <= budget && all.bytes > budget - n)
 		all.bytes = reduce(folder->fd, &all, budget - h5_max(n, budget / SPARE));
-	if (!rc && all.bytes <= budget)
-		left = budget - all.bytes;
+	if (!rc)
+		left = budget - h5_min(all.bytes, budget);
 	free(all.items);
 	if (rc)
 		h5_disk_stop(folder, rc);
