@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <zlib.h>
 
 static void empty_caches(void)
 {
@@ -492,6 +493,59 @@ START_TEST(pictures_with_outliers)
 }
 END_TEST
 
+/* The bytes of a picture that its chunks have, which are in order with their sums; free(). */
+static uint8_t *unpack(const uint8_t *file, size_t size, unsigned long n)
+{
+	uint8_t *packed = malloc(size), *rows = malloc(n);
+	unsigned long packed_size = 0, got = n;
+
+	for (size_t at = 8; at < size;) {
+		const uint32_t length = (uint32_t)file[at] << 24 | (uint32_t)file[at + 1] << 16 |
+					(uint32_t)file[at + 2] << 8 | file[at + 3];
+		const uint8_t *data = file + at + 8, *sum = data + length;
+
+		ck_assert_uint_le(at + 12 + length, size);
+		ck_assert_uint_eq(crc32(0, file + at + 4, length + 4),
+				  (uint32_t)sum[0] << 24 | (uint32_t)sum[1] << 16 | (uint32_t)sum[2] << 8 |
+					  sum[3]);
+		if (!memcmp(file + at + 4, "IDAT", 4)) {
+			memcpy(packed + packed_size, data, length);
+			packed_size += length;
+		}
+		at += 12 + length;
+	}
+	ck_assert_int_eq(uncompress(rows, &got, packed, packed_size), Z_OK);
+	ck_assert_uint_eq(got, n);
+	free(packed);
+	return rows;
+}
+
+/* In several blocks, with one sum. */
+START_TEST(pictures_of_many_rows)
+{
+	enum { ROWS = 300, COLUMNS = 500 };
+	const uint64_t dims[] = {ROWS, COLUMNS};
+	struct h5_view v = {.ops = &h5_view_png, .file = scratch.file, .state = 1};
+	uint8_t *numbers = malloc(ROWS * COLUMNS), *file, *rows;
+
+	for (unsigned i = 0; i < ROWS * COLUMNS; i++)
+		numbers[i] = (uint8_t)(i * 7 + i / 1000);
+	v.address = make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 2, dims, 0, numbers);
+	open_view(&v);
+	file = malloc((size_t)v.size);
+	SUCCEEDS(h5_view_read(&v, 0, file, (size_t)v.size));
+	rows = unpack(file, (size_t)v.size, ROWS * (1 + COLUMNS));
+	for (size_t i = 0; i < ROWS; i++) {
+		ck_assert_int_eq(rows[i * (1 + COLUMNS)], 0);
+		ck_assert_mem_eq(rows + i * (1 + COLUMNS) + 1, numbers + i * COLUMNS, COLUMNS);
+	}
+	h5_view_release(&v);
+	free(rows);
+	free(file);
+	free(numbers);
+}
+END_TEST
+
 START_TEST(colours_of_numbers)
 {
 	static const struct {
@@ -715,6 +769,6 @@ END_TEST
 UNIT_MAIN_AROUND("view parts", setup, teardown, a_text_with_another_length, a_text_with_fewer_elements,
 		 texts_have_their_limit, documents, pages_that_are_not_there, large_elements_have_no_plot,
 		 strings_get_another_padding, large_strings_are_not_replaced, pictures_without_tones,
-		 pictures_of_integers, pictures_with_outliers, colours_of_numbers, labels_of_nothing,
-		 names_of_chunks, arrays_have_32_dimensions_at_most, arrays_that_cannot_be_longer,
-		 chunks_beyond_any_file, an_array_with_another_shape)
+		 pictures_of_integers, pictures_with_outliers, colours_of_numbers, pictures_of_many_rows,
+		 labels_of_nothing, names_of_chunks, arrays_have_32_dimensions_at_most,
+		 arrays_that_cannot_be_longer, chunks_beyond_any_file, an_array_with_another_shape)
