@@ -7,6 +7,7 @@
 #include "scratch.h"
 #include "view/intake.h"
 #include "view/npy_header.h"
+#include "view/strings.h"
 #include "view/zarr_array.h"
 
 #include <stdio.h>
@@ -151,6 +152,23 @@ START_TEST(strings_with_spaces_do_not_stay)
 		for (unsigned i = 0; i < 3; i++)
 			replace(&scratch, place, all[i]);
 	finish(&scratch);
+}
+END_TEST
+
+/* Those that NumPy pads in the same way have none. */
+START_TEST(types_with_padding)
+{
+	for (enum place place = ALONE; place <= IN_ARRAY_OF_MEMBER; place++)
+		for (enum h5_string_padding padding = H5_PAD_NULLTERM; padding <= H5_PAD_SPACEPAD;
+		     padding++) {
+			struct h5_datatype *type = type_with(place, padding);
+
+			ck_assert_int_eq(h5_strings_have_padding(type), padding != H5_PAD_NULLPAD);
+			/* NULs that end them have no room. */
+			((struct h5_datatype *)(uintptr_t)string_in(type))->size = 1;
+			ck_assert_int_eq(h5_strings_have_padding(type), padding == H5_PAD_SPACEPAD);
+			h5_datatype_free(type);
+		}
 }
 END_TEST
 
@@ -625,7 +643,7 @@ START_TEST(chunks_have_all_filters)
 }
 END_TEST
 
-UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay,
+UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay, types_with_padding,
 	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value, chunks_of_rows,
 	  small_chunks_are_joined, chunks_that_stay, chunks_that_reach_behind_the_room, filters_that_zarr_has,
 	  chunks_have_all_filters, arrays_that_are_complete)
