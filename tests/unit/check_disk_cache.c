@@ -493,7 +493,42 @@ START_TEST(answers_that_may_not_be_stored)
 }
 END_TEST
 
+/* ---- a file whose size cannot be asked for ---- */
+
+static int read_header(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	const struct h5_disk_header header = header_of(SIZE);
+	uint8_t bytes[H5_DISK_HEADER];
+
+	(void)io;
+	ck_assert_uint_eq(offset, 0);
+	ck_assert_uint_le(n, sizeof bytes);
+	h5_disk_encode(&header, bytes);
+	memcpy(buf, bytes, n);
+	*got = n;
+	return 0;
+}
+
+static int refuse_stat(struct h5_io *io, struct h5_io_stat *st)
+{
+	(void)io;
+	(void)h5_disk_file_size(SIZE, &st->size);
+	return h5_fail(-EIO, H5_UNDEF, "no status");
+}
+
+START_TEST(a_size_that_is_not_told)
+{
+	static const struct h5_io_ops ops = {.read = read_header, .stat = refuse_stat};
+	struct h5_io io = {&ops};
+	struct h5_disk_file file = {.io = &io};
+
+	ck_assert_int_eq(h5_disk_file_start(&file), -EIO);
+	ck_assert_str_eq(h5_error_last()->text, "no status");
+}
+END_TEST
+
 UNIT_MAIN("disk_cache", header_comes_back, changed_header_is_refused, other_files_are_refused,
-	  header_that_cannot_be_is_refused, long_tags, places, sums_depend_on_all, sums_are_as_before, names,
-	  blocks_come_back, writes_that_fail, files_that_cannot_be_made, files_that_cannot_be_used,
-	  any_sectors_may_be_lost, identities_of_urls, answers_that_may_not_be_stored)
+	  header_that_cannot_be_is_refused, long_tags, a_size_that_is_not_told, places, sums_depend_on_all,
+	  sums_are_as_before, names, blocks_come_back, writes_that_fail, files_that_cannot_be_made,
+	  files_that_cannot_be_used, any_sectors_may_be_lost, identities_of_urls,
+	  answers_that_may_not_be_stored)
