@@ -23,6 +23,11 @@ static void check_table(uint64_t target, const char *text, size_t n, const void 
 	char *got = malloc(size);
 
 	SUCCEEDS(h5_intake_begin(&intake));
+	/* Until then it has the bytes of the text. */
+	SUCCEEDS(h5_dataset_get(scratch.file, intake.dataset, &ref, &dataset));
+	ck_assert(dataset->type->class == H5_CLASS_INTEGER && dataset->type->size == 1 &&
+		  !dataset->type->is_signed);
+	h5_file_put(scratch.file, ref);
 	SUCCEEDS(h5_intake_take(&intake, text, n / 3));
 	SUCCEEDS(h5_intake_take(&intake, text + n / 3, n - n / 3));
 	SUCCEEDS(h5_intake_finish(&intake));
