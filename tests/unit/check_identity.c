@@ -633,6 +633,41 @@ START_TEST(memory_is_short_in_the_beginning)
 }
 END_TEST
 
+/* The same while another profile is read: if its file cannot be, it has no keys, but it never has half of
+ * what the file says. */
+START_TEST(memory_is_short_for_another_profile)
+{
+	static const char *const variables[VARIABLES] = {NULL};
+	unsigned without = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_identity identity = {0};
+		struct h5_s3 s3 = {0};
+		int rc;
+
+		failing_allocation = n;
+		rc = find_at(ROLE "source_profile=b\n[b]\naws_session_token=T\n" KEYS, variables, NULL, false,
+			     &identity, &s3);
+		fired = has_fired;
+		failing_allocation = 0;
+		without += rc == -ENOTSUP;
+		ck_assert_msg(!rc || (fired && (rc == -ENOMEM || rc == -ENOTSUP)), "%lu: %d", n, rc);
+		if (rc == -ENOMEM)
+			ck_assert_str_eq(last_why, "no memory");
+		if (!rc && identity.from == H5_FROM_KEYS) {
+			ck_assert_str_eq(identity.keys.key, "A");
+			ck_assert_str_eq(identity.keys.secret, "S");
+			ck_assert_str_eq(identity.keys.token, "T");
+			ck_assert_str_eq(identity.role, "arn");
+		}
+		free(s3.endpoint);
+		release_identity(&identity);
+	}
+	ck_assert_uint_eq(without, 1);
+}
+END_TEST
+
 /* There are keys, or an error. */
 START_TEST(memory_is_short)
 {
@@ -661,4 +696,4 @@ END_TEST
 
 UNIT_MAIN("identity", lines_of_sections, lines_of_settings, containers, a_token_in_a_file, roles_of_profiles,
 	  who_comes_first, servers, machines, texts_of_roles, reasons, files_of_profiles, files,
-	  memory_is_short_in_the_beginning, memory_is_short)
+	  memory_is_short_in_the_beginning, memory_is_short_for_another_profile, memory_is_short)
