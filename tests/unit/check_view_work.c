@@ -282,6 +282,37 @@ START_TEST(known_objects)
 }
 END_TEST
 
+/* What is kept of a text is good until the elements change, unless it has names of other objects. */
+START_TEST(states_of_texts)
+{
+	struct h5_datatype *reference = h5_datatype_make_integer(8, false, H5_ORDER_LE);
+	struct {
+		const struct h5_view_ops *ops;
+		uint64_t address, state;
+	} all[] = {{&h5_view_csv, make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 10, 7), 2},
+		   {&h5_view_values, make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 10, 7), 2},
+		   {&h5_view_lines, make(h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8), 10, 0), 2},
+		   {&h5_view_csv, 0, 1}};
+
+	reference->class = H5_CLASS_REFERENCE;
+	reference->reference.kind = H5_REF_OBJECT;
+	all[3].address = make(reference, 10, 0);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct h5_view v = {.ops = all[i].ops,
+				    .file = scratch.file,
+				    .address = all[i].address,
+				    .context = {.file = scratch.file},
+				    .state = 1,
+				    .own_state = 2};
+
+		SUCCEEDS(h5_view_begin(&v, NULL));
+		SUCCEEDS(h5_view_open(&v, true));
+		ck_assert_uint_eq(v.source.state, all[i].state);
+		h5_view_release(&v);
+	}
+}
+END_TEST
+
 /* What is kept of a page is not taken for another one's, nor for that of another state of the file. */
 START_TEST(states_of_pages)
 {
@@ -295,4 +326,4 @@ START_TEST(states_of_pages)
 END_TEST
 
 UNIT_MAIN_AROUND("view work", setup, teardown, plots, columns, lines, gaps, padded_strings, parts_of_a_head,
-		 strings, known_objects, states_of_pages)
+		 strings, known_objects, states_of_texts, states_of_pages)
