@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/check_dense_faults \
 	tests/unit/check_dense_write \
 	tests/unit/check_disk_cache \
+	tests/unit/check_disk_budget \
 	tests/unit/check_disk_folder \
 	tests/unit/check_file \
 	tests/unit/check_file_formats \
@@ -425,6 +426,8 @@ tests_unit_check_offline_results_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_interrupt
 tests_unit_check_pending_SOURCES = tests/unit/check_pending.c $(crash_image) $(vfs_scene)
 tests_unit_check_check_SOURCES = tests/unit/check_check.c tests/lib/fault_call.c tests/lib/fault_call.h tests/lib/fault_kinds.h $(fault_alloc) $(scratch)
 tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags),--wrap=h5_interrupt_check
+tests_unit_check_disk_budget_SOURCES = tests/unit/check_disk_budget.c $(scratch)
+tests_unit_check_disk_budget_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatat64
 tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(fault_alloc) $(scratch)
 tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock,--wrap=fstat64,--wrap=getrandom,--wrap=openat64
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c tests/lib/onion_builder.h $(fault_alloc) $(scratch)
