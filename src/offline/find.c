@@ -78,7 +78,7 @@ static int follow(struct way *way, const struct h5_vfs_entry *entry, char **path
 {
 	const char *target;
 	char *longer;
-	size_t n, left = strlen(*path + left_at) + 1, slash = left > 1;
+	size_t n, left = strlen(*path + left_at) + 1, slash = (*path)[left_at - 1] == '/';
 	int rc = ++way->links > LINKS_MOST ? -ELOOP : h5_vfs_readlink(entry->node, &target);
 
 	if (rc)

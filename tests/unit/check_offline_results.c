@@ -1,6 +1,7 @@
 /* How the commands without a mount end, and what they say of what they could not do. */
 #include "base/interrupt.h"
 #include "offline/offline.h"
+#include "offline/walk.h"
 #include "said.h"
 #include "scratch.h"
 #include "store/file.h"
@@ -229,5 +230,40 @@ START_TEST(what_a_list_complains_of)
 }
 END_TEST
 
+/* ---- paths ---- */
+
+START_TEST(slashes_at_the_end)
+{
+	static const struct {
+		const char *path;
+		int rc;
+	} all[] = {{"group/data", 0},
+		   {"group/data/", -ENOTDIR},
+		   {"group/data//", -ENOTDIR},
+		   {"group/", 0},
+		   {"group//", 0},
+		   {"/", 0},
+		   {"", 0},
+		   {"group/data/x", -ENOTDIR},
+		   {"folder/", 0},
+		   {"soft/", -ENOTDIR},
+		   {"soft", 0},
+		   {"group/none/", -ENOENT}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct h5_vfs_entry entry;
+		struct h5_buf way;
+		int rc;
+
+		h5_buf_init(&way, 1000);
+		rc = h5_walk_find(scene.vfs, all[i].path, &entry, &way);
+		ck_assert_msg(rc == all[i].rc, "%s: %d", all[i].path, rc);
+		if (!rc)
+			h5_walk_forget(scene.vfs, entry.node);
+		h5_buf_release(&way);
+	}
+}
+END_TEST
+
 UNIT_MAIN_AROUND("offline results", setup, teardown, interrupted, sound, not_known, the_worst_of_a_list,
-		 what_a_list_complains_of)
+		 what_a_list_complains_of, slashes_at_the_end)
