@@ -443,6 +443,26 @@ START_TEST(all_is_copied)
 }
 END_TEST
 
+/* Names of the same file are linked wherever the directory is that is copied. */
+START_TEST(links_below_a_directory)
+{
+	struct stat a, b;
+	struct copy copy;
+	char path[200];
+
+	extract(&copy, "/group");
+	ck_assert_int_eq(copy.rc, 0);
+	ck_assert_str_eq(copy.said, "");
+	snprintf(path, sizeof path, "%s/data", copy.path);
+	ck_assert_int_eq(lstat(path, &a), 0);
+	snprintf(path, sizeof path, "%s/third", copy.path);
+	ck_assert_int_eq(lstat(path, &b), 0);
+	ck_assert_uint_eq(a.st_ino, b.st_ino);
+	ck_assert_int_eq(a.st_size, 800);
+	release(&copy);
+}
+END_TEST
+
 /* What becomes of the copy if calls fail with the error. */
 enum outcome {
 	LOSES, /* something is missing, which is told */
@@ -845,6 +865,7 @@ END_TEST
 int main(void)
 {
 	const struct unit_test tests[] = {{all_is_copied, 1},
+					  {links_below_a_directory, 1},
 					  {calls_of_the_target_fail, TARGET_CALLS},
 					  {no_hard_links, 1},
 					  {allocations_and_reads_of_a_copy_fail, FAULTS},
