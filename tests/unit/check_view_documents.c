@@ -191,6 +191,37 @@ START_TEST(attributes)
 }
 END_TEST
 
+/* A file of its own for each. */
+START_TEST(values_of_attributes)
+{
+	static const struct h5_dataspace two = {
+		.kind = H5_SPACE_SIMPLE, .rank = 1, .elements = 2, .dims = {2}, .max = {2}};
+	static const uint8_t numbers[] = {5, 6};
+	struct h5_view v = {.ops = &h5_view_attrs,
+			    .file = scratch.file,
+			    .part = "two",
+			    .context = {.file = scratch.file},
+			    .state = 1};
+	char text[6] = "";
+
+	v.address = make(
+		(struct h5_new_dataset){.space = {.kind = H5_SPACE_NULL}, .layout = H5_LAYOUT_CONTIGUOUS},
+		h5_datatype_make_integer(1, false, H5_ORDER_LE), "");
+	give(v.address, "two", h5_datatype_make_integer(1, false, H5_ORDER_LE), &two, numbers);
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	SUCCEEDS(h5_view_begin(&v, NULL));
+	SUCCEEDS(h5_view_open(&v, true));
+	ck_assert_uint_eq(v.size, 5);
+	SUCCEEDS(h5_view_read(&v, 0, text, 5));
+	ck_assert_str_eq(text, "[5,6]");
+	SUCCEEDS(h5_view_read(&v, 3, text, 2));
+	ck_assert_str_eq(text, "6],6]");
+	h5_view_release(&v);
+	h5_view_release(&v); /* nothing is left of it */
+	ck_assert_ptr_null(v.own);
+}
+END_TEST
+
 START_TEST(committed_datatypes)
 {
 	const struct h5_new_header how = {.times = true, .time = 7};
@@ -232,4 +263,5 @@ START_TEST(groups)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("view documents", setup, teardown, datasets, attributes, committed_datatypes, groups)
+UNIT_MAIN_AROUND("view documents", setup, teardown, datasets, attributes, values_of_attributes,
+		 committed_datatypes, groups)
