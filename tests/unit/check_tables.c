@@ -39,6 +39,8 @@ static void check_table(uint64_t target, const char *text, size_t n, const void 
 			ck_abort_msg("byte %zu of %zu differs", i, size);
 	h5_file_put(scratch.file, ref);
 	h5_intake_end(&intake);
+	h5_intake_end(&intake); /* nothing is left of it */
+	ck_assert(!intake.writer && !intake.state && intake.stream == H5_UNDEF);
 	free(got);
 }
 
@@ -166,6 +168,7 @@ START_TEST(errors_tell_the_line)
 		ck_assert_msg(strstr(h5_error_last()->text, "line 3:"), "%zu: %s", i, h5_error_last()->text);
 		ck_assert_uint_eq(rows, 1);
 		h5_csv_release(&reader);
+		h5_csv_release(&reader); /* nothing is left of it */
 	}
 }
 END_TEST
