@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/escape.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -94,7 +95,8 @@ static size_t fitting(const char *text, size_t size, unsigned columns)
 		size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 		unsigned width = n > 2 ? 2 : 1;
 
-		if (columns < width || n > size - at)
+		assert(n <= size - at);
+		if (columns < width)
 			break;
 		columns -= width;
 		at += n;
