@@ -172,6 +172,44 @@ START_TEST(types_with_padding)
 }
 END_TEST
 
+/* ---- how what comes in is laid out ---- */
+
+/* It can grow, if it has a dimension and there are chunks for it. */
+START_TEST(layouts)
+{
+	static const struct {
+		unsigned rank;
+		uint64_t dims[2];
+		enum h5_layout_class layout;
+		uint64_t most;
+		unsigned filters;
+	} all[] = {{0, {0}, H5_LAYOUT_CONTIGUOUS, 0, 0},
+		   {1, {5}, H5_LAYOUT_CHUNKED, H5_UNLIMITED, 1},
+		   {1, {0}, H5_LAYOUT_CHUNKED, H5_UNLIMITED, 1},
+		   {2, {5, 3}, H5_LAYOUT_CHUNKED, H5_UNLIMITED, 1},
+		   {2, {5, 0}, H5_LAYOUT_CONTIGUOUS, 5, 0}};
+	const struct h5_intake intake = {.filters = {.count = 1, .filters = {{.id = 1}}}};
+	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct h5_new_dataset how = {.type = type,
+					     .space = {.kind = H5_SPACE_SIMPLE, .rank = all[i].rank},
+					     .layout = H5_LAYOUT_COMPACT};
+
+		memcpy(how.space.dims, all[i].dims, sizeof all[i].dims);
+		memcpy(how.space.max, all[i].dims, sizeof all[i].dims);
+		h5_intake_choose(&intake, &how);
+		ck_assert_msg(how.layout == all[i].layout && how.space.max[0] == all[i].most &&
+				      how.filters.count == all[i].filters,
+			      "%zu: %d, %ju, %u", i, (int)how.layout, (uintmax_t)how.space.max[0],
+			      how.filters.count);
+		ck_assert(how.layout != H5_LAYOUT_CHUNKED ||
+			  (how.chunk[0] && how.filters.filters[0].id == 1));
+	}
+	h5_datatype_free(type);
+}
+END_TEST
+
 /* ---- chunks of Zarr ---- */
 
 /* In all dimensions that there may be: what lies behind the arrays of them is no dimension. */
@@ -644,6 +682,6 @@ START_TEST(chunks_have_all_filters)
 END_TEST
 
 UNIT_MAIN("view arrays", headers_end_at_a_multiple_of_64, strings_with_spaces_do_not_stay, types_with_padding,
-	  cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value, chunks_of_rows,
+	  layouts, cut_chunks_of_many_dimensions, rows_behind_the_end_are_the_fill_value, chunks_of_rows,
 	  small_chunks_are_joined, chunks_that_stay, chunks_that_reach_behind_the_room, filters_that_zarr_has,
 	  chunks_have_all_filters, arrays_that_are_complete)
