@@ -254,5 +254,25 @@ START_TEST(chunks_end_in_the_file)
 }
 END_TEST
 
-UNIT_MAIN_AROUND("kerchunk", setup, teardown, any_range, small_arrays_are_inside, fill_values_are_inside,
-		 chunks_end_in_the_file)
+/* Nothing stays in the text of an array of which a part cannot be read. */
+START_TEST(damaged_arrays_are_left_out)
+{
+	/* A text of 3 bytes, where no heap is. */
+	static const uint8_t bad[16] = {3, [4] = 9, [12] = 1};
+	uint64_t address;
+	char *text;
+
+	make("a", bytes(), 3, 0, NULL, "abc");
+	make("broken", h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8), 1, 0, NULL, bad);
+	make("c", bytes(), 3, 0, NULL, "def");
+	text = show();
+	ck_assert_ptr_null(strstr(text, "broken"));
+	ck_assert_msg(!strncmp(logged, "kerchunk.json: broken is left out: ", 35), "%s", logged);
+	is_reference(text, "a/0", &address, 3);
+	is_reference(text, "c/0", &address, 3);
+	free(text);
+}
+END_TEST
+
+UNIT_MAIN_AROUND("kerchunk", setup, teardown, any_range, damaged_arrays_are_left_out, small_arrays_are_inside,
+		 fill_values_are_inside, chunks_end_in_the_file)
