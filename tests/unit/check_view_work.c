@@ -231,6 +231,7 @@ START_TEST(parts_of_a_head)
 	begin(&v, &h5_view_npy, make(h5_datatype_make_integer(1, false, H5_ORDER_LE), N, 7));
 	n = (size_t)v.size;
 	ck_assert_uint_eq(v.head.size, 128);
+	ck_assert_uint_eq(v.dataset_from, 128);
 	ck_assert_uint_eq(n, 128 + N);
 	SUCCEEDS(h5_view_read(&v, 0, all, n));
 	ck_assert_mem_eq(all, v.head.data, 128);
