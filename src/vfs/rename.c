@@ -96,13 +96,21 @@ static void end_pending(const struct renaming *r)
 
 /* ---- the kernel's nodes ---- */
 
+/* False: the name has led to something else by then, which was changed under another name of the group. */
+static bool shows(const struct h5_node *node, const struct h5_entity *entity)
+{
+	return node->entity.kind == entity->kind && node->entity.file == entity->file &&
+	       node->entity.address == entity->address;
+}
+
 /* Only nodes of directories are moved: files have none of their names, and the target of a symlink depends on
- * where it is. */
-static void move_node(const struct h5_naming *from, struct h5_node *node, struct h5_node_place *place)
+ * where it is. `entity`: what had the name. */
+static void move_node(const struct h5_naming *from, const struct h5_entity *entity, struct h5_node *node,
+		      struct h5_node_place *place)
 {
 	if (!node)
 		return;
-	if (node->entity.kind == H5_NODE_DIRECTORY)
+	if (is_directory(entity) && shows(node, entity))
 		h5_node_move(from->vfs, node, place);
 	else
 		h5_node_detach(from->vfs, node);
@@ -130,9 +138,9 @@ static void move_nodes(struct renaming *r, bool exchange)
 	struct h5_node *target = h5_node_find(r->vfs, r->to.directory, r->to.text);
 
 	h5_node_detach(r->vfs, target);
-	move_node(&r->from, source, &r->there);
+	move_node(&r->from, &r->source, source, &r->there);
 	if (exchange)
-		move_node(&r->to, target, &r->back);
+		move_node(&r->to, &r->target, target, &r->back);
 	else
 		h5_vfs_forget(r->vfs, target, 1);
 	h5_naming_changed(&r->from, exchange ? 0 : -1);

@@ -122,6 +122,52 @@ START_TEST(directories_that_lose_their_names)
 }
 END_TEST
 
+/* What a directory has led to is not what its name leads to now: only that is renamed. */
+START_TEST(directories_whose_names_lead_elsewhere)
+{
+	struct h5_node *root = h5_vfs_root(scene.vfs), *group = request_find("group"),
+		       *empty = request_find("empty"), *data = request_find("data"), *found;
+	const uint64_t address = data->entity.address;
+
+	lead_elsewhere("group", address);
+	ASK("rename", "group", "other");
+	ck_assert(group->is_detached && group->parent == root);
+	found = look_up(root, "other").node;
+	ck_assert_ptr_eq(found, data);
+	request_forget(found);
+	lead_elsewhere("empty", address);
+	ASK("rename", "fixed", "empty", .flags = EXCHANGE);
+	ck_assert(empty->is_detached);
+	found = look_up(root, "fixed").node;
+	ck_assert_ptr_eq(found, data);
+	request_forget(found);
+	request_forget(group);
+	request_forget(empty);
+	request_forget(data);
+}
+END_TEST
+
+/* The same of a dataset that gets its name back. */
+START_TEST(a_backup_where_a_directory_was)
+{
+	const uint64_t address = request_address("data");
+	struct h5_file *file = scene.vfs->file;
+	struct h5_node *directory;
+
+	ASK("mkdir", "data~");
+	directory = request_find("data~");
+	lead_elsewhere("data~", address);
+	h5_unit_begin(file);
+	SUCCEEDS(h5_unit_end(file, h5_group_remove(file, h5_file_superblock(file)->root, "data", 4)));
+	ASK("create", "data", .flags = O_WRONLY, .value = "12345678");
+	ASK("unlink", "data~");
+	ck_assert_uint_eq(request_address("data"), address);
+	request_check_bytes("data", "12345678", 8);
+	ck_assert(directory->is_detached);
+	request_forget(directory);
+}
+END_TEST
+
 /* ---- numbers ---- */
 
 /* What a number leads to is not new, and its name may be kept. */
@@ -513,7 +559,8 @@ START_TEST(listings_of_files_that_are_known)
 END_TEST
 
 UNIT_MAIN_AROUND("remembered", request_begin, request_end, numbers_of_links,
-		 a_name_that_leads_to_another_group, directories_that_lose_their_names, look_ups_by_number,
+		 a_name_that_leads_to_another_group, directories_that_lose_their_names,
+		 directories_whose_names_lead_elsewhere, a_backup_where_a_directory_was, look_ups_by_number,
 		 names_that_are_only_read, numbers_of_names, names_that_need_no_commit,
 		 mounts_that_have_given_up, space_beside_new_files, objects_that_nobody_knows,
 		 names_that_are_given_up, space_that_cannot_be_given_back, a_new_file_without_bytes,
