@@ -44,8 +44,10 @@ static int add_item(void *arg, const char *name, uint64_t ino, mode_t type)
 		type = 0;
 	if (h5_array_reserve(&dir->items, &dir->capacity, dir->count + 1, NULL))
 		return -ENOMEM;
-	dir->items[dir->count++] = (struct item){.name = dir->text.size, .ino = ino, .type = type};
+	dir->items[dir->count] = (struct item){.name = dir->text.size, .ino = ino, .type = type};
 	h5_buf_add(&dir->text, name, strlen(name) + 1);
+	if (!dir->text.err)
+		dir->count++;
 	return dir->text.err;
 }
 
