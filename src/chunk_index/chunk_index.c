@@ -16,6 +16,12 @@
 
 /* ---- cursors ---- */
 
+/* The range, and what stands behind it, come with the first block. */
+void h5_chunk_cursor_init(struct h5_chunk_cursor *cursor)
+{
+	memset(cursor, 0, offsetof(struct h5_chunk_cursor, low));
+}
+
 void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor)
 {
 	h5_file_put(index->file, cursor->ref);
@@ -344,8 +350,7 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cu
 		return 0;
 	if (cursor)
 		return index->ops->lookup(index, cursor, scaled, chunk);
-	/* The range, and what stands behind it, come with the first block. */
-	memset(&own, 0, offsetof(struct h5_chunk_cursor, low));
+	h5_chunk_cursor_init(&own);
 	rc = index->ops->lookup(index, &own, scaled, chunk);
 	h5_chunk_cursor_release(index, &own);
 	return rc;

@@ -48,6 +48,8 @@ struct h5_chunk_cursor {
 	size_t next; /* in a node of a B-tree: the entry after the one that was found last */
 };
 
+/* Makes it empty. For small reads, which need not set all of its bytes. */
+void h5_chunk_cursor_init(struct h5_chunk_cursor *cursor);
 /* May run twice. */
 void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor);
 

@@ -336,8 +336,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	request.aside_count = 0;
 	request.rows_aside = NULL;
 	request.rows_count = 0;
-	request.cursor.ref = NULL;
-	request.cursor.held = request.cursor.moves = false;
+	h5_chunk_cursor_init(&request.cursor);
 	h5_stored_runs_init(&request.runs, dataset->file);
 	h5_chunk_grid(dataset, &request.grid);
 	if (dataset->index && h5_file_is_far(dataset->file))

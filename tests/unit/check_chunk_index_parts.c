@@ -449,6 +449,16 @@ END_TEST
 
 /* ---- cursors ---- */
 
+START_TEST(an_empty_cursor)
+{
+	struct h5_chunk_cursor cursor;
+
+	memset(&cursor, 0xFF, sizeof cursor);
+	h5_chunk_cursor_init(&cursor);
+	ck_assert(!cursor.ref && !cursor.block && !cursor.held && !cursor.moves && !cursor.reach);
+}
+END_TEST
+
 /* Who goes on from block to block is expected to want the next ones, too. */
 START_TEST(cursors_that_move)
 {
@@ -750,8 +760,8 @@ UNIT_MAIN_LOOPS("chunk_index_parts", {pages_that_come_together, 1}, {visits_of_b
 		{no_search_passes_a_chunk, sizeof searches / sizeof *searches},
 		{no_row_has_a_chunk_any_more, 1}, {an_array_without_an_index_block, 1},
 		{searches_beyond_the_maximum, 1}, {chunks_that_are_far_apart, 1},
-		{widths_of_structured_chunks, 1}, {cursors_that_move, 1}, {lookups_without_a_cursor, 1},
-		{elements_tell_all_of_a_chunk, 1}, {implicit_chunks_stay_where_they_are, 1},
-		{implicit_chunks_beyond_the_maximum, 1}, {arrays_for_other_chunks, 1},
-		{an_index_block_that_is_damaged, 1}, {trims_of_pages, 1}, {a_trim_behind_what_is_damaged, 1},
-		{a_key_inside_a_chunk, 1})
+		{widths_of_structured_chunks, 1}, {an_empty_cursor, 1}, {cursors_that_move, 1},
+		{lookups_without_a_cursor, 1}, {elements_tell_all_of_a_chunk, 1},
+		{implicit_chunks_stay_where_they_are, 1}, {implicit_chunks_beyond_the_maximum, 1},
+		{arrays_for_other_chunks, 1}, {an_index_block_that_is_damaged, 1}, {trims_of_pages, 1},
+		{a_trim_behind_what_is_damaged, 1}, {a_key_inside_a_chunk, 1})
