@@ -307,7 +307,7 @@ START_TEST(ends_of_plain_files)
 		errno = EIO;
 		SUCCEEDS(h5_tree_read(handle, at, bytes, sizeof bytes, &got));
 		ck_assert_uint_eq(got, at < 3 ? 3 - at : 0);
-		ck_assert(!memcmp(bytes, "abc" + (at < 3 ? at : 3), got));
+		ck_assert(!memcmp(bytes, &"abc"[at < 3 ? at : 3], got));
 	}
 	errno = EIO;
 	SUCCEEDS(h5_tree_read(handle, 0, bytes, 0, &got));
