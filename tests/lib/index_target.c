@@ -234,3 +234,37 @@ uint64_t target_trim(struct target *t, uint64_t first)
 	SUCCEEDS(h5_chunk_index_trim(t->index, first, target_count_chunk, &n));
 	return n;
 }
+
+static int count_block(void *arg, uint64_t address, uint64_t n)
+{
+	(void)address;
+	(void)n;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+uint64_t target_check_empty(struct target *t)
+{
+	struct h5_chunk_cursor cursor = {0};
+	const uint64_t n = 7;
+	unsigned blocks = 0;
+	const struct h5_extent_visits visits = {count_block, count_block, &blocks};
+	uint64_t next;
+	bool stored;
+
+	ck_assert_uint_eq(target_value(t, n), H5_UNDEF);
+	SUCCEEDS(h5_chunk_index_gap(t->index, &cursor, &n, &stored, &next));
+	h5_chunk_cursor_release(t->index, &cursor);
+	ck_assert(!stored);
+	ck_assert_uint_eq(target_count(t), 0);
+	SUCCEEDS(h5_chunk_index_extents(t->index, &visits));
+	ck_assert_uint_eq(blocks, 1);
+	ck_assert_uint_eq(target_trim(t, 0), 0);
+	target_set_range(t, n, n + 1);
+	SUCCEEDS(target_publish(t, 10));
+	target_close(t);
+	target_open(t);
+	ck_assert_uint_eq(target_count(t), 1);
+	target_assert_stored(t, n, n + 1);
+	return next;
+}

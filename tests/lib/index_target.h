@@ -53,5 +53,8 @@ uint64_t target_value(const struct target *t, uint64_t n); /* H5_UNDEF: none */
 void target_assert_stored(const struct target *t, uint64_t first, uint64_t last);
 /* Chunks that a trim removes. */
 uint64_t target_trim(struct target *t, uint64_t first);
+/* The index is one block, which has no chunk, and takes one. Returns what a search for the next chunk said.
+ */
+uint64_t target_check_empty(struct target *t);
 
 #endif
