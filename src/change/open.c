@@ -226,12 +226,15 @@ static int check_pieces(struct h5_file *file, const struct h5_space *space, cons
 static int set_areas(struct h5_file *file, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
+	/* All bits set mean that there is none. */
 	uint64_t limit =
-		sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : H5_UNDEF - 1;
+		(sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : H5_UNDEF) - 1;
 	struct h5_file_area areas[H5_FILE_AREAS_MAX];
 	unsigned count = h5_file_areas(file, areas);
 	int rc = 0;
 
+	if (areas->end < h5_superblock_size(sb))
+		return h5_fail(-EUCLEAN, 0, "the file ends in its superblock: it cannot be written");
 	space->others = count - 1;
 	for (unsigned i = 0; i < count && !rc; i++) {
 		struct h5_area *area = &space->areas[i];
@@ -285,6 +288,9 @@ static int space_init(struct h5_file *file, const struct opening *opening, struc
 	if (space->page)
 		area->end += (space->page - area->end % space->page) % space->page;
 	area->least = area->end;
+	if (area->end > area->limit)
+		return h5_fail(-ENOSPC, area->end,
+			       "the file is larger than its addresses reach: it cannot be written");
 	return check_pieces(file, space, opening);
 }
 

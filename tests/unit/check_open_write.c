@@ -94,10 +94,52 @@ START_TEST(ends_of_the_file)
 	ck_assert_int_eq(open_file(true, false, NULL), -EUCLEAN);
 	state(2, 0, H5_UNDEF);
 	ck_assert_int_eq(open_file(true, false, NULL), -EUCLEAN);
+	/* The superblock lies before the end. */
+	state(2, 0, base + sizeof superblock);
+	SUCCEEDS(open_file(false, false, NULL));
+	state(2, 0, base + sizeof superblock - 1);
+	ck_assert_int_eq(open_file(true, false, NULL), -EUCLEAN);
+	state(2, 0, base);
+	ck_assert_int_eq(open_file(true, false, NULL), -EUCLEAN);
 	if (base) {
 		state(2, 0, base - 1);
 		ck_assert_int_eq(open_file(true, false, NULL), -EUCLEAN);
 	}
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* Addresses of two bytes. The last one means that there is none, so the file ends before it. */
+START_TEST(ends_of_addresses)
+{
+	enum { LAST = 0xFFFE, CHECKED_NARROW = 12 + 4 * 2 };
+	uint8_t narrow[CHECKED_NARROW + 4];
+	uint64_t at, refused_at;
+	int fd;
+
+	scratch_init(&scratch, "object_narrow.h5");
+	scratch_open(&scratch);
+	ck_assert_uint_eq(h5_file_superblock(scratch.file)->size_of_offsets, 2);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1, &at));
+	ck_assert_int_eq(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - at, &refused_at), -ENOSPC);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - at - 1, &at));
+	SUCCEEDS(h5_tx_put(scratch.file, at, "here", 4));
+	SUCCEEDS(h5_tx_commit(scratch.file));
+	scratch_close(&scratch);
+	scratch_open(&scratch);
+	ck_assert_uint_eq(h5_file_end(scratch.file), LAST);
+	scratch_close(&scratch);
+	/* A program that has crashed has written more than it could. */
+	fd = open(scratch.path, O_RDWR | O_CLOEXEC);
+	for (unsigned more = 0; more < 2; more++) {
+		ck_assert_int_eq(ftruncate(fd, LAST + more), 0);
+		ck_assert_int_eq(pread(fd, narrow, sizeof narrow, 0), sizeof narrow);
+		narrow[FLAGS] = H5_FLAG_WRITING;
+		h5_uint_to(narrow + CHECKED_NARROW, h5_lookup3(narrow, CHECKED_NARROW, 0), 4);
+		ck_assert_int_eq(pwrite(fd, narrow, sizeof narrow, 0), sizeof narrow);
+		ck_assert_int_eq(open_file(true, false, NULL), more ? -ENOSPC : 0);
+	}
+	close(fd);
 	scratch_release(&scratch);
 }
 END_TEST
@@ -806,9 +848,9 @@ START_TEST(opening_fails)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2}, {marks, 2},
-		{marks_of_ours, 2}, {marks_of_ours_that_stay, 2}, {the_end_is_synced, 2}, {other_names, 2},
-		{sizes_of_pages, 1}, {not_for_swmr, 3}, {blocks_of_driver_information, 1},
-		{members_that_reach_into_each_other, 1}, {what_members_cannot_have, 1},
-		{members_that_cannot_be_read, 2}, {an_old_file_space_info, 1}, {a_stale_journal, 1},
-		{warnings_without_memory, 1})
+UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2},
+		{ends_of_addresses, 1}, {marks, 2}, {marks_of_ours, 2}, {marks_of_ours_that_stay, 2},
+		{the_end_is_synced, 2}, {other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3},
+		{blocks_of_driver_information, 1}, {members_that_reach_into_each_other, 1},
+		{what_members_cannot_have, 1}, {members_that_cannot_be_read, 2}, {an_old_file_space_info, 1},
+		{a_stale_journal, 1}, {warnings_without_memory, 1})
