@@ -65,18 +65,12 @@ static int handle_new(struct h5_tree *tree, struct h5_tree_node *node, struct h5
 	return 0;
 }
 
-/* `rc`: it could not be opened. */
-static int enter_handle(struct h5_tree_handle *handle, int rc, struct h5_tree_handle **out)
+static void enter_handle(struct h5_tree_handle *handle, struct h5_tree_handle **out)
 {
-	if (rc) {
-		free(handle);
-		return rc;
-	}
 	pthread_mutex_lock(&handle->tree->lock);
 	DL_PREPEND(handle->tree->handles, handle);
 	pthread_mutex_unlock(&handle->tree->lock);
 	*out = handle;
-	return 0;
 }
 
 int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, int flags, struct h5_tree_handle **out)
@@ -89,7 +83,12 @@ int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, int flags
 	rc = node->kind == H5_TREE_INSIDE  ? open_inside(handle, node, flags)
 	     : node->kind == H5_TREE_PLAIN ? open_plain(handle, node, flags)
 					   : -EISDIR;
-	return enter_handle(handle, rc, out);
+	if (rc) {
+		free(handle);
+		return rc;
+	}
+	enter_handle(handle, out);
+	return 0;
 }
 
 int h5_tree_take_handle(struct h5_tree *tree, struct h5_tree_node *node, struct h5_handle *inside,
@@ -105,7 +104,8 @@ int h5_tree_take_handle(struct h5_tree *tree, struct h5_tree_node *node, struct 
 	h5_tree_file_hold(tree, node->file);
 	handle->inside = inside;
 	handle->file = node->file;
-	return enter_handle(handle, 0, out);
+	enter_handle(handle, out);
+	return 0;
 }
 
 struct h5_handle *h5_tree_handle_inside(const struct h5_tree_handle *handle)

@@ -103,8 +103,7 @@ static struct h5_node *find_file(const struct h5_vfs *vfs, uint64_t natural_id, 
 	return node;
 }
 
-/* False: a name that has led to `a` leads to something else by now, since the file has changed. */
-static bool is_same(const struct h5_entity *a, const struct h5_entity *b)
+bool h5_entity_is_same(const struct h5_entity *a, const struct h5_entity *b)
 {
 	return a->kind == b->kind && a->file == b->file && a->address == b->address && a->view == b->view &&
 	       (!a->target || (b->target && !strcmp(a->target, b->target)));
@@ -163,7 +162,7 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 
 	pthread_mutex_lock(&vfs->lock);
 	n = is_of_name(entity) ? find_named(vfs, id, parent, name) : find_file(vfs, id, entity);
-	if (n && !is_same(&n->entity, entity)) {
+	if (n && !h5_entity_is_same(&n->entity, entity)) {
 		n->is_detached = true;
 		n = NULL;
 	}

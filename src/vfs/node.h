@@ -45,6 +45,9 @@ struct h5_entity {
 	const struct h5_view_ops *view; /* in whose tree it is; NULL: in that of the mount */
 };
 
+/* False: a name that has led to `a` leads to something else by now, `b`, since the file has changed. */
+bool h5_entity_is_same(const struct h5_entity *a, const struct h5_entity *b);
+
 /* The size of a file's contents if it took work to find, and h5_state() at that time. */
 struct h5_known_size {
 	bool is_known;

@@ -96,13 +96,6 @@ static void end_pending(const struct renaming *r)
 
 /* ---- the kernel's nodes ---- */
 
-/* False: the name has led to something else by then, which was changed under another name of the group. */
-static bool shows(const struct h5_node *node, const struct h5_entity *entity)
-{
-	return node->entity.kind == entity->kind && node->entity.file == entity->file &&
-	       node->entity.address == entity->address;
-}
-
 /* Only nodes of directories are moved: files have none of their names, and the target of a symlink depends on
  * where it is. `entity`: what had the name. */
 static void move_node(const struct h5_naming *from, const struct h5_entity *entity, struct h5_node *node,
@@ -110,7 +103,7 @@ static void move_node(const struct h5_naming *from, const struct h5_entity *enti
 {
 	if (!node)
 		return;
-	if (is_directory(entity) && shows(node, entity))
+	if (is_directory(entity) && h5_entity_is_same(&node->entity, entity))
 		h5_node_move(from->vfs, node, place);
 	else
 		h5_node_detach(from->vfs, node);

@@ -19,8 +19,8 @@ enum { MUTEXES = 8 }; /* that a thread holds at a time */
 
 static _Thread_local const pthread_mutex_t *mutexes[MUTEXES];
 
-/* Finds the lock among those that this thread holds. For NULL, finds a place that is free. NULL: there is
- * none. */
+/* Finds the lock in the list of locks that this thread holds; for NULL, a free entry of the list. Returns
+ * NULL if there is none. */
 static const pthread_mutex_t **place_of(const pthread_mutex_t *lock)
 {
 	for (unsigned i = 0; i < MUTEXES; i++)

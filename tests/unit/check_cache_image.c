@@ -514,7 +514,8 @@ START_TEST(reads_that_fail)
 
 		begin(0);
 		put_file(IMAGE, put_image(some, 1, 1, 0));
-		/* Whether it is a stub of another driver is asked first, and not being able to say is no. */
+		/* The first read looks for the driver that joins files. If it fails, the file counts as one
+		 * without. */
 		for (failing_read = joins ? 2 : 1;; failing_read++) {
 			struct h5_io beneath = {.ops = &ops}, *io = &beneath;
 			struct h5_joined *joined;
@@ -581,7 +582,7 @@ START_TEST(a_window_that_cannot_be_read)
 		ck_assert_uint_eq(window.size, fails ? 0 : 150);
 	}
 	failing_read = 0;
-	/* What is alone is not worth a window. */
+	/* A window is not opened for a single block. */
 	h5_window_move(&window, &alone, 1, 50);
 	ck_assert_uint_eq(window.size, 0);
 	h5_window_release(&window);

@@ -1,5 +1,5 @@
-/* What is known of an index in memory is as it was after a unit of change has failed, even if one of the
- * allocations has failed meanwhile: either the change has not begun, or its unit knows what was before. */
+/* A unit of change that fails puts the description of an index in memory back, whichever allocation has
+ * failed: either the change had not begun, or its unit has saved the description. */
 #include "base/error.h"
 #include "change/btree2_write.h"
 #include "change/transaction.h"

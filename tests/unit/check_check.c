@@ -94,7 +94,7 @@ static struct h5_file_set *open_set(const char *path)
 
 static void run(struct h5_file_set *set, struct run *run)
 {
-	/* What is there before does not count. */
+	/* A check overwrites the numbers that its caller has left there. */
 	*run = (struct run){.check = {.found = found,
 				      .progress = show,
 				      .arg = run,
@@ -420,7 +420,7 @@ START_TEST(elements_that_cannot_be_read)
 	h5_check_values_init(&checker.values, checker.file);
 	SUCCEEDS(h5_check_add_references(&checker, &byte, element));
 	ck_assert_uint_eq(said.size, 0);
-	/* What is wrong with the object is told, but what refers to it is known. */
+	/* A damaged object is reported, and the check still knows all references. */
 	SUCCEEDS(h5_check_add_references(&checker, &bytes, element));
 	ck_assert(said.size && h5_check_values_are_known(&checker.values));
 	SUCCEEDS(h5_check_add_references(&checker, &lists, element));

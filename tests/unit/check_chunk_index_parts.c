@@ -431,7 +431,7 @@ START_TEST(an_empty_cursor)
 }
 END_TEST
 
-/* Who goes on from block to block is expected to want the next ones, too. */
+/* A cursor that goes on to another block expects reads of the next blocks, too. */
 START_TEST(cursors_that_move)
 {
 	const uint64_t inside = 7, behind = 10;
@@ -698,7 +698,7 @@ START_TEST(trims_of_pages)
 }
 END_TEST
 
-/* What lies before the chunks that a trim removes is not read, so it may be damaged. */
+/* A trim does not read the blocks before the chunks that it removes, so these may be damaged. */
 START_TEST(a_trim_behind_what_is_damaged)
 {
 	enum {

@@ -1,5 +1,5 @@
-/* Requests that fail, to the mount of a file and to that of a folder: the reply is the error, nothing else is
- * done, and the file is given back. Each call that a request leads to is one that fails. */
+/* Each call that a request makes fails once, in the mount of a file and in that of a folder. The request then
+ * replies the error, does nothing else, and leaves the file. */
 #include "fuse/operations.h"
 #include "fuse/request.h"
 #include "fuse/tree_operations.h"

@@ -689,7 +689,8 @@ static void range_put(struct range *r, unsigned bits, uint32_t number)
 	}
 }
 
-/* What is told of a header alone, of a thousand numbers, when a hundred bytes may come out. */
+/* Decodes a header alone, which says that a thousand numbers follow, into at most a hundred bytes. Returns
+ * the error. */
 static const char *read_fpzip(const char *name, uint32_t version, uint32_t arithmetic, bool wide,
 			      uint32_t precision)
 {

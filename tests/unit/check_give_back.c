@@ -115,7 +115,7 @@ START_TEST(meanwhile)
 	SUCCEEDS(h5_tx_give_back(scratch.file, LARGE + LARGE));
 	ck_assert_uint_ge(stated_end(), large + LARGE);
 	SUCCEEDS(h5_tx_give_back(scratch.file, 1));
-	/* What was allocated lies behind it. */
+	/* The space that an allocation has taken lies behind the unused space. */
 	if (pendings[_i % PENDINGS] != allocate) {
 		const size_t count = io.count;
 

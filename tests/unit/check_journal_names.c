@@ -617,8 +617,8 @@ static unsigned journals_before(const char *name, unsigned most)
 	return before;
 }
 
-/* To open a file, h5fs reads at most 1000 journals: the file's own, and those that readdir() lists before it.
- */
+/* When h5fs opens a file, it reads at most 1000 journals. It finds the file's own one if readdir() lists at
+ * most 998 others before it. */
 START_TEST(more_journals_than_are_opened)
 {
 	char name[64] = "a.h5", other[64];

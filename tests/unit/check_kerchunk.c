@@ -114,7 +114,7 @@ static char *show(void)
 	return text;
 }
 
-/* Where the key's value begins; NULL: there is no such key. */
+/* Returns the begin of the key's value, or NULL if the text has no such key. */
 static const char *value_of(const char *text, const char *key)
 {
 	char quoted[100];
@@ -181,7 +181,7 @@ START_TEST(any_range)
 	}
 	SUCCEEDS(h5_view_read(&v, n - 1, part, 1));
 	ck_assert_int_eq(part[0], '\n');
-	/* What is referred to are the elements. */
+	/* The references lead to the bytes of the elements. */
 	for (unsigned i = 0; i < N; i += 499) {
 		uint64_t address;
 		char key[20];
