@@ -371,7 +371,7 @@ tests_unit_check_array_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_lru_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_thread_wait_a_second
 tests_unit_check_pool_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_cond_wait,--wrap=pthread_create
 tests_unit_check_room_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=h5_thread_wait_a_second
-tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(fault_alloc) $(scratch)
+tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(fault_alloc) $(vfs_scene)
 tests_unit_check_reading_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=h5_pool_start,--wrap=h5_lru_get
 # Allocations, and system calls of reading, that fail.
 fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h

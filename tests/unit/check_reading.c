@@ -6,7 +6,9 @@
 #include "dataset/whole_chunk.h"
 #include "fault_alloc.h"
 #include "scratch.h"
+#include "vfs_scene.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -813,6 +815,37 @@ START_TEST(no_memory_to_read_ahead)
 }
 END_TEST
 
+/* By a mount for reading; in one for writing, what is there now may change before it is read. */
+START_TEST(a_file_that_is_read_in_order)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						    .chunk_cache = 16 << 20,
+						    .lock = H5_LOCK_NONE,
+						    .workers = 2,
+						    .writable = _i,
+						    .check = h5_vfs_check_object};
+	struct vfs_scene scene;
+	struct h5_node *node;
+	struct h5_handle *handle;
+
+	vfs_scene_open_as(&scene, "reading.h5", &options);
+	SUCCEEDS(vfs_scene_find(&scene, "many", &node));
+	SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+	parts = 0;
+	for (uint64_t i = 0; i < 5; i++) {
+		uint8_t bytes[4000];
+		size_t got;
+
+		SUCCEEDS(h5_vfs_read(handle, i * sizeof bytes, bytes, sizeof bytes, &got));
+		ck_assert_uint_eq(got, sizeof bytes);
+	}
+	ck_assert_int_eq(parts > 0, !options.writable);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene.vfs, node, 1);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{ends_of_a_large_read, 1}, {more_than_one_call_takes, 1}, {rows_of_any_length, 1},
 		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
@@ -821,4 +854,4 @@ UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_a
 		{what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1}, {chunks_at_edges, 3},
 		{chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
 		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1},
-		{no_memory_to_read_ahead, 2})
+		{no_memory_to_read_ahead, 2}, {a_file_that_is_read_in_order, 2})
