@@ -515,6 +515,21 @@ START_TEST(blocks_that_overlap)
 }
 END_TEST
 
+/* As many as there may be, if none overlaps another. */
+START_TEST(blocks_that_lie_apart)
+{
+	enum { MANY = 1 << 18, RANK = 4 };
+	uint64_t *blocks = malloc(sizeof *blocks * MANY * 2 * RANK);
+	struct h5_shape *shape;
+
+	for (size_t i = 0; i < (size_t)MANY * 2 * RANK; i++)
+		blocks[i] = i / (2 * RANK);
+	ck_assert_int_eq(open_blocks(RANK, blocks, MANY, &shape), 0);
+	h5_shape_close(shape);
+	free(blocks);
+}
+END_TEST
+
 START_TEST(memory_is_short)
 {
 	const uint64_t dims[] = {9, 9};
@@ -554,4 +569,4 @@ START_TEST(memory_is_short)
 END_TEST
 
 UNIT_MAIN("selection walk", each_element, unlimited_dimensions, the_largest_numbers, too_many_elements,
-	  blocks_that_overlap, memory_is_short)
+	  blocks_that_overlap, blocks_that_lie_apart, memory_is_short)
