@@ -16,21 +16,15 @@ struct target {
 	struct h5_replacement *replacement; /* NULL: they are written in place */
 };
 
-/* The dataset gets as many rows as the bytes are. */
+/* What is replaced gets as many rows as the bytes are; what is written in place keeps its size. */
 static int fit(const struct target *to, uint64_t size)
 {
-	struct h5_dataset_writer *writer = to->writer;
-	const uint64_t row = h5_dataset_writer_row(writer);
-
 	if (to->replacement)
 		return h5_replacement_expect(to->replacement, size);
-	if (size == h5_dataset_writer_size(writer))
+	if (size == h5_dataset_writer_size(to->writer))
 		return 0;
-	if (!h5_dataset_writer_can_resize(writer) || size % row ||
-	    size / row > h5_dataset_writer_max_rows(writer))
-		return h5_fail(-EINVAL, h5_dataset_writer_participant(writer)->address,
-			       "%ju bytes do not fit the type and shape of the dataset", (uintmax_t)size);
-	return h5_dataset_writer_resize(writer, size / row);
+	return h5_fail(-EINVAL, h5_dataset_writer_participant(to->writer)->address,
+		       "%ju bytes do not fit the type and shape of the dataset", (uintmax_t)size);
 }
 
 static int write_piece(const struct target *to, uint64_t at, const uint8_t *piece, size_t n)
