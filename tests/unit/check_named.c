@@ -229,6 +229,7 @@ START_TEST(names_that_may_lead_anywhere)
 	} names[] = {{"file", "in/file", 0},
 		     {"./deep//file", "in/deep/file", 0},
 		     {"deep/../file", "in/file", 0},
+		     {"deep/./../file", "in/file", 0},
 		     {"relative", "in/file", 0},
 		     {"to_folder/file", "in/deep/file", 0},
 		     {"to_folder/../file", "in/file", 0},
@@ -290,7 +291,7 @@ START_TEST(names_that_stay_beneath_without_the_call)
 	static const struct {
 		const char *path, *expected;
 		int code;
-	} names[] = {{"file", "in/file", 0},	  {"deep/../file", "in/file", 0},
+	} names[] = {{"file", "in/file", 0},	  {"deep/./../file", "in/file", 0},
 		     {"relative", "in/file", 0},  {"to_folder/up", "in/file", 0},
 		     {"out", NULL, -EXDEV},	  {"absolute", NULL, -EXDEV},
 		     {"../beside", NULL, -EXDEV}, {"deep/../../in/file", NULL, -EXDEV},
