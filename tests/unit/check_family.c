@@ -99,7 +99,7 @@ static int piece_resize(struct h5_io *io, uint64_t size)
 	struct piece *piece = (struct piece *)io;
 
 	note(piece->scene, "resize %u to %ju", piece->number, (uintmax_t)size);
-	ck_assert_uint_le(size, EACH);
+	ck_assert(size <= EACH || size == INT64_MAX);
 	if (piece->resize_error)
 		return take_error(&piece->resize_error);
 	if (size < piece->size)
@@ -478,7 +478,26 @@ START_TEST(locks_and_identities)
 }
 END_TEST
 
+/* Up to the largest file offset. */
+START_TEST(the_largest_size)
+{
+	struct scene s;
+	const struct h5_io_family family = {
+		.size = INT64_MAX, .most = MOST, .make = make_piece, .release = note_release, .arg = &s};
+	struct h5_io_member member;
+
+	memset(&s, 0, sizeof s);
+	member = open_piece(&s, 0);
+	ck_assert_int_eq(h5_io_open_family(&member, 1, &family, &s.io), 0);
+	ck_assert_int_eq(h5_io_resize(s.io, (uint64_t)INT64_MAX + 1), -EFBIG);
+	expect(&s, "");
+	ck_assert_int_eq(h5_io_resize(s.io, INT64_MAX), 0);
+	expect(&s, "resize 0 to 9223372036854775807");
+	end(&s);
+}
+END_TEST
+
 UNIT_MAIN("family", a_new_family_syncs_all, a_sync_reaches_what_was_written, a_failing_sync_is_made_again,
 	  a_new_member_is_synced, a_write_goes_to_all_its_members, members_are_made,
-	  a_write_that_ends_with_a_member, a_member_that_cannot_be_made, sizes,
+	  a_write_that_ends_with_a_member, a_member_that_cannot_be_made, sizes, the_largest_size,
 	  a_failing_resize_leaves_no_gap, locks_and_identities)
