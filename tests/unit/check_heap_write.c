@@ -743,6 +743,28 @@ START_TEST(a_note_of_another_heap)
 }
 END_TEST
 
+/* Where the free-space manager and its section list are. They stay there, in new space, until the commit. */
+START_TEST(a_manager_that_was_not_committed_yet)
+{
+	uint64_t manager, list;
+	uint8_t id[ID_SIZE];
+	struct heap h;
+
+	heap_begin(&h, ID_SIZE, 40);
+	SUCCEEDS(heap_insert(&h, 100, id, ID_SIZE));
+	manager = heap_number(&h, h.address + 38);
+	list = heap_number(&h, manager + 54);
+	SUCCEEDS(heap_insert(&h, 100, id, ID_SIZE));
+	ck_assert_uint_eq(heap_number(&h, h.address + 38), manager);
+	ck_assert_uint_eq(heap_number(&h, manager + 54), list);
+	SUCCEEDS(h5_tx_commit(h.file));
+	SUCCEEDS(heap_insert(&h, 100, id, ID_SIZE));
+	ck_assert_uint_ne(heap_number(&h, h.address + 38), manager);
+	ck_assert_uint_ne(heap_number(&h, heap_number(&h, h.address + 38) + 54), list);
+	heap_end(&h);
+}
+END_TEST
+
 /* What the header counts. */
 struct statistics {
 	uint64_t free, managed, allocated, objects, huge_bytes, huge_objects;
@@ -900,4 +922,5 @@ UNIT_MAIN_LOOPS("heap_write", {the_root_of_a_small_heap, 1}, {a_bad_field_or_id,
 		{a_huge_object_at_the_end, 1}, {the_largest_heaps, 2}, {the_largest_root, 2},
 		{sections_are_joined_and_taken, 1}, {the_largest_sections_stay, 1},
 		{the_largest_removed_objects_are_noted, 1}, {a_note_of_another_heap, 10},
-		{what_a_header_counts, 1}, {replaced_in_one_write, 1}, {tiny_objects_are_counted, 1})
+		{a_manager_that_was_not_committed_yet, 1}, {what_a_header_counts, 1},
+		{replaced_in_one_write, 1}, {tiny_objects_are_counted, 1})
