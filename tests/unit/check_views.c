@@ -274,12 +274,36 @@ START_TEST(damaged_chunks_are_seen)
 }
 END_TEST
 
+/* A name that is to be removed, while looking for it fails: it may be there all the same. */
+START_TEST(a_file_beside_those_of_a_view)
+{
+	struct h5_node *directory;
+	unsigned failures = 0;
+	bool fired = true;
+	int rc;
+
+	vfs_scene_open(&scene, fixtures[0]);
+	SUCCEEDS(vfs_scene_find(&scene, ".h5fs/csv", &directory));
+	for (unsigned long n = 1; fired; n++) {
+		vfs_scene_empty_caches(&scene);
+		arm_interrupt(n);
+		rc = h5_vfs_unlink(scene.vfs, directory, "none~");
+		fired = disarm();
+		ck_assert_int_eq(rc, fired ? -EINTR : -ENOENT);
+		failures += fired;
+	}
+	ck_assert_uint_gt(failures, 0);
+	h5_vfs_forget(scene.vfs, directory, 1);
+}
+END_TEST
+
 int main(void)
 {
 	const struct unit_test tests[] = {{calls_that_fail, FILES * FAULTS},
 					  {calls_of_our_own_fail, FILES * 3},
 					  {files_say_what_is_so, 1},
-					  {damaged_chunks_are_seen, 1}};
+					  {damaged_chunks_are_seen, 1},
+					  {a_file_beside_those_of_a_view, 1}};
 
 	return unit_run("views", setup, teardown, tests, sizeof tests / sizeof *tests);
 }
