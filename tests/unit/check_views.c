@@ -154,6 +154,17 @@ static void open_scene(unsigned fixture)
 	vfs_scene_open_in_place(&scene, fixtures[fixture]);
 }
 
+static struct h5_node *find_file(unsigned file)
+{
+	struct h5_node *node;
+
+	open_scene(file < FROM_SECOND ? 0 : file < FROM_THIRD ? 1 : 2);
+	SUCCEEDS(vfs_scene_find(&scene, files[file], &node));
+	SUCCEEDS(read_file(node, &sound));
+	ck_assert_uint_gt(sound.size, 0);
+	return node;
+}
+
 static void teardown(void)
 {
 	vfs_scene_close(&scene);
@@ -166,14 +177,10 @@ static void teardown(void)
 static void meet(unsigned file, const struct fault *fault, bool always)
 {
 	const char *const path = files[file];
-	struct h5_node *node;
+	struct h5_node *node = find_file(file);
 	bool fired = true;
 	int rc;
 
-	open_scene(file < FROM_SECOND ? 0 : file < FROM_THIRD ? 1 : 2);
-	SUCCEEDS(vfs_scene_find(&scene, path, &node));
-	SUCCEEDS(read_file(node, &sound));
-	ck_assert_uint_gt(sound.size, 0);
 	/* The test's own buffer does not grow in a call that may fail. */
 	SUCCEEDS(read_file(node, &found));
 	for (unsigned long n = 1; fired; n += n < 120 ? 1 : 19) {
@@ -204,6 +211,29 @@ START_TEST(calls_of_our_own_fail)
 
 	/* In JSON, memory is asked for also for a list that turns out to be empty. */
 	meet(file, &own[_i / FILES], _i < FILES || (_i < 2 * FILES && !strstr(files[file], "/json/")));
+}
+END_TEST
+
+/* What was made when the file was opened is in no cache any more when it is read. */
+START_TEST(reads_that_are_interrupted)
+{
+	struct h5_node *node = find_file((unsigned)_i);
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_handle *handle;
+		int rc;
+
+		SUCCEEDS(h5_vfs_open_file(scene.vfs, node, O_RDONLY, &handle));
+		vfs_scene_empty_caches(&scene);
+		found.size = 0;
+		arm_interrupt(n);
+		rc = read_open(handle, &found);
+		fired = disarm();
+		h5_vfs_close_file(handle);
+		ck_assert_msg(fired ? rc == -EINTR : !rc && is_sound(), "%s, %lu: %d", files[_i], n, rc);
+	}
+	h5_vfs_forget(scene.vfs, node, 1);
 }
 END_TEST
 
@@ -299,11 +329,10 @@ END_TEST
 
 int main(void)
 {
-	const struct unit_test tests[] = {{calls_that_fail, FILES * FAULTS},
-					  {calls_of_our_own_fail, FILES * 3},
-					  {files_say_what_is_so, 1},
-					  {damaged_chunks_are_seen, 1},
-					  {a_file_beside_those_of_a_view, 1}};
+	const struct unit_test tests[] = {
+		{calls_that_fail, FILES * FAULTS},   {calls_of_our_own_fail, FILES * 3},
+		{reads_that_are_interrupted, FILES}, {files_say_what_is_so, 1},
+		{damaged_chunks_are_seen, 1},	     {a_file_beside_those_of_a_view, 1}};
 
 	return unit_run("views", setup, teardown, tests, sizeof tests / sizeof *tests);
 }
