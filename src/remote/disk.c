@@ -222,8 +222,8 @@ void h5_disk_keep(struct h5_transfer *t, const void *data, size_t n)
 
 	if (!may_be_kept(t))
 		return;
-	/* Blocks are written from their begin on. */
-	if (!t->kept && (t->request.offset + t->got) % H5_DISK_BLOCK == 0) {
+	/* Blocks are written from their begin on; the request begins at one. */
+	if (!t->kept && t->got % H5_DISK_BLOCK == 0) {
 		t->kept = malloc(PIECE);
 		t->kept_first = t->got;
 	}
