@@ -222,7 +222,7 @@ void h5_disk_keep(struct h5_transfer *t, const void *data, size_t n)
 
 	if (!may_be_kept(t))
 		return;
-	/* Blocks are written from their begin on; the request begins at one. */
+	/* Blocks are written from their begin on, and requests begin at blocks. */
 	if (!t->kept && t->got % H5_DISK_BLOCK == 0) {
 		t->kept = malloc(PIECE);
 		t->kept_first = t->got;

@@ -16,7 +16,7 @@ struct target {
 	struct h5_replacement *replacement; /* NULL: they are written in place */
 };
 
-/* What is replaced gets as many rows as the bytes are; what is written in place keeps its size. */
+/* What is replaced gets as many rows as the bytes make; what is written in place keeps its size. */
 static int fit(const struct target *to, uint64_t size)
 {
 	if (to->replacement)
@@ -103,7 +103,7 @@ static int replace_text(struct h5_vfs *vfs, const struct h5_dataset *from, struc
 
 /* ---- bytes ---- */
 
-/* False: its elements are in other files, or it has none and never will. */
+/* False: its elements are in other files, or it has none and never will. Neither can be resized. */
 static bool is_replaceable(const struct h5_dataset_writer *writer)
 {
 	return !h5_dataset_writer_dataset(writer)->external &&

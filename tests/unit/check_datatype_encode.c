@@ -609,6 +609,7 @@ START_TEST(pairs_of_floats)
 		const char *npy;
 	} cases[] = {
 #define LE4 BINARY(4, 8, 23, H5_ORDER_LE)
+#define LE8 BINARY(8, 11, 52, H5_ORDER_LE)
 #define BE8 BINARY(8, 11, 52, H5_ORDER_BE)
 		{"r", "i", {LE4, LE4}, 0, 0, "'<c8'"},
 		{"r", "i", {BE8, BE8}, 0, 0, "'>c16'"},
@@ -623,6 +624,7 @@ START_TEST(pairs_of_floats)
 		 "[(\"r\", '<f2'), (\"i\", '<f2')]"},
 		{"r", "i", {LE4, BINARY(4, 8, 23, H5_ORDER_BE)}, 0, 0, "[(\"r\", '<f4'), (\"i\", '>f4')]"},
 		{"r", "i", {LE4, BE8}, 0, 0, "[(\"r\", '<f4'), (\"i\", '>f8')]"},
+		{"r", "i", {LE8, LE4}, 0, 4, "[(\"r\", '<f8'), (\"i\", '<f4'), ('', '|V4')]"},
 		{"r", "i", {LE4, INTEGER(4, 32, H5_ORDER_LE)}, 0, 0, "[(\"r\", '<f4'), (\"i\", '<i4')]"},
 		{"r", "i", {LE4, LE4}, 4, 0, "[(\"r\", '<f4'), ('', '|V4'), (\"i\", '<f4')]"},
 		{"r", "i", {LE4, LE4}, 0, 4, "[(\"r\", '<f4'), (\"i\", '<f4'), ('', '|V4')]"},

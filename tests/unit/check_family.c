@@ -99,7 +99,7 @@ static int piece_resize(struct h5_io *io, uint64_t size)
 	struct piece *piece = (struct piece *)io;
 
 	note(piece->scene, "resize %u to %ju", piece->number, (uintmax_t)size);
-	ck_assert(size <= EACH || size == INT64_MAX);
+	ck_assert(size <= EACH || size == INT64_MAX); /* the largest one, which no bytes are written to */
 	if (piece->resize_error)
 		return take_error(&piece->resize_error);
 	if (size < piece->size)
@@ -433,6 +433,24 @@ START_TEST(sizes)
 }
 END_TEST
 
+START_TEST(the_largest_size)
+{
+	struct scene s;
+	const struct h5_io_family family = {
+		.size = INT64_MAX, .most = MOST, .make = make_piece, .release = note_release, .arg = &s};
+	struct h5_io_member member;
+
+	memset(&s, 0, sizeof s);
+	member = open_piece(&s, 0);
+	ck_assert_int_eq(h5_io_open_family(&member, 1, &family, &s.io), 0);
+	ck_assert_int_eq(h5_io_resize(s.io, (uint64_t)INT64_MAX + 1), -EFBIG);
+	expect(&s, "");
+	ck_assert_int_eq(h5_io_resize(s.io, INT64_MAX), 0);
+	expect(&s, "resize 0 to 9223372036854775807");
+	end(&s);
+}
+END_TEST
+
 START_TEST(a_failing_resize_leaves_no_gap)
 {
 	struct scene s;
@@ -474,25 +492,6 @@ START_TEST(locks_and_identities)
 	s.log[0] = 0;
 	ck_assert_int_eq(h5_io_unlock(s.io), 0);
 	expect(&s, "unlock 0, unlock 1, unlock 2, unlock 3");
-	end(&s);
-}
-END_TEST
-
-/* Up to the largest file offset. */
-START_TEST(the_largest_size)
-{
-	struct scene s;
-	const struct h5_io_family family = {
-		.size = INT64_MAX, .most = MOST, .make = make_piece, .release = note_release, .arg = &s};
-	struct h5_io_member member;
-
-	memset(&s, 0, sizeof s);
-	member = open_piece(&s, 0);
-	ck_assert_int_eq(h5_io_open_family(&member, 1, &family, &s.io), 0);
-	ck_assert_int_eq(h5_io_resize(s.io, (uint64_t)INT64_MAX + 1), -EFBIG);
-	expect(&s, "");
-	ck_assert_int_eq(h5_io_resize(s.io, INT64_MAX), 0);
-	expect(&s, "resize 0 to 9223372036854775807");
 	end(&s);
 }
 END_TEST

@@ -743,7 +743,7 @@ START_TEST(a_note_of_another_heap)
 }
 END_TEST
 
-/* Where the free-space manager and its section list are. They stay there, in new space, until the commit. */
+/* The free-space manager and its section list stay where they are, in new space, until the commit. */
 START_TEST(a_manager_that_was_not_committed_yet)
 {
 	uint64_t manager, list;

@@ -645,7 +645,48 @@ START_TEST(more_journals_than_are_opened)
 }
 END_TEST
 
+/* Names that readdir() has before this one. */
+static unsigned names_before(const char *name)
+{
+	DIR *dir = fdopendir(openat(scene.dirfd, ".", O_RDONLY | O_CLOEXEC));
+	const struct dirent *entry;
+	unsigned before = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir)) && strcmp(entry->d_name, name) != 0)
+		before++;
+	closedir(dir);
+	return before;
+}
+
+/* In a large folder, it looks at 100,000 names. */
+START_TEST(more_names_than_are_looked_at)
+{
+	enum { MOST = 100000 };
+	char name[NAME_MAX + 1];
+	struct statx st;
+	unsigned before;
+
+	begin();
+	leave_journal(OTHER);
+	before = names_before(OTHER);
+	fault_system_add_names(MOST - before);
+	ck_assert_int_eq(h5_journal_find(&scene.place, name, sizeof name), -ENOENT);
+	fault_system_add_names(MOST - before - 1);
+	ck_assert_int_eq(h5_journal_find(&scene.place, name, sizeof name), 0);
+	if (!ask(&st))
+		return;
+	scene.place.pointer = NULL;
+	scene.place.file = identify("a.h5");
+	before = names_before("a.h5");
+	fault_system_add_names(MOST - before);
+	ck_assert(!h5_journal_is_found_by_all(&scene.place, 1));
+	fault_system_add_names(MOST - before - 1);
+	ck_assert(h5_journal_is_found_by_all(&scene.place, 1));
+}
+END_TEST
+
 SCENE_MAIN("journal names", a_home_without_memory, making_one_fails, memory_is_short, calls_have_their_order,
 	   removing_one_fails, opening_one_fails, links_tell_where, rights_of_a_new_one,
 	   found_by_what_it_says, looking_fails, adopting_one, links_of_old_names, files_are_recognised,
-	   names_of_the_file, more_journals_than_are_opened)
+	   names_of_the_file, more_journals_than_are_opened, more_names_than_are_looked_at)

@@ -4,6 +4,7 @@
 #include "base/room.h"
 #include "change/open.h"
 #include "scratch.h"
+#include "vfs/directory.h"
 #include "vfs_digest.h"
 #include "vfs_scene.h"
 
@@ -569,5 +570,35 @@ START_TEST(costs_are_what_is_held)
 }
 END_TEST
 
+/* What the texts of a listing hold, of links and of other names, is charged. */
+START_TEST(texts_of_a_listing)
+{
+	enum { LINKS = 100, NAMES = 200 };
+	const struct h5_link link = {.name = "name",
+				     .name_size = 4,
+				     .target = "/there",
+				     .target_size = 6,
+				     .file = "other.h5",
+				     .file_size = 8};
+	struct h5_dir_list list = {0};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < LINKS; i++) {
+		SUCCEEDS(h5_dir_list_add_link(&list, &link));
+		n += sizeof "name" + 6 + 8;
+		ck_assert_uint_ge(list.text_charge.bytes, n);
+	}
+	for (unsigned i = 0; i < NAMES; i++) {
+		SUCCEEDS(h5_dir_list_add(&list, "another", &(struct h5_entity){0}));
+		n += sizeof "another";
+		ck_assert_uint_ge(list.text_charge.bytes, n);
+	}
+	ck_assert_uint_le(list.text_charge.bytes, n + n / 2);
+	h5_dir_list_release(&list);
+	ck_assert_uint_eq(charged, 0);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("memory", {costs_are_what_is_held, 1}, {nothing_is_left, 1},
-		{nothing_is_left_of_a_failure, 1}, {nothing_is_left_of_a_failing_change, 2})
+		{nothing_is_left_of_a_failure, 1}, {nothing_is_left_of_a_failing_change, 2},
+		{texts_of_a_listing, 1})

@@ -815,7 +815,7 @@ START_TEST(no_memory_to_read_ahead)
 }
 END_TEST
 
-/* By a mount for reading; in one for writing, what is there now may change before it is read. */
+/* Only a mount for reading decodes ahead: in one for writing, chunks may change before they are read. */
 START_TEST(a_file_that_is_read_in_order)
 {
 	const struct h5_file_set_options options = {.block_cache = 1 << 20,

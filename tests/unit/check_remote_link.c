@@ -289,6 +289,12 @@ START_TEST(a_fetcher_that_takes_no_message)
 }
 END_TEST
 
+/* What was asked for before the socket was full. */
+static struct {
+	struct h5_remote_request first;
+	uint32_t count;
+} before_full;
+
 /* Until the daemon waits for a reply, with so many requests under way. */
 static void wait_until_awaited(const struct scene *s, uint32_t under_way)
 {
@@ -306,14 +312,10 @@ static void wait_until_awaited(const struct scene *s, uint32_t under_way)
 static void *serve_when_awaited(void *arg)
 {
 	struct scene *s = arg;
-	const struct h5_remote_pending *first = s->link->pending;
-	const uint32_t under_way = s->link->under_way;
 
-	while (!first->busy)
-		first++;
-	wait_until_awaited(s, under_way);
-	reply_to(s, &(struct h5_remote_request){.id = first->id, .n = first->n}, 0);
-	wait_until_awaited(s, under_way - 1);
+	wait_until_awaited(s, before_full.count);
+	reply_to(s, &before_full.first, 0);
+	wait_until_awaited(s, before_full.count - 1);
 	ck_assert(take(s, 0));
 	while (take(s, 0))
 		if (s->log[s->count - 1].what != H5_REMOTE_CLOSE)
@@ -323,13 +325,21 @@ static void *serve_when_awaited(void *arg)
 
 START_TEST(a_file_is_opened_when_the_fetcher_takes_messages_again)
 {
+	enum { WANTED = 20 };
+	const struct h5_remote_pending *first;
 	struct h5_io *io;
 	uint8_t byte;
 
 	begin(&scene, 100 * MIB, 16 * MIB);
 	ck_assert_int_eq(setsockopt(scene.link->fd, SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int)), 0);
-	for (uint64_t i = 0; i < 20; i++)
+	for (uint64_t i = 0; i < WANTED; i++)
 		h5_io_want(scene.io, &(struct h5_io_range){(10 + i) * MIB, 1}, 1, H5_WANTED_NOW);
+	before_full.count = scene.link->under_way;
+	ck_assert_uint_gt(before_full.count, 0);
+	ck_assert_uint_lt(before_full.count, WANTED);
+	for (first = scene.link->pending; !first->busy;)
+		first++;
+	before_full.first = (struct h5_remote_request){.id = first->id, .n = first->n};
 	scene.served = true;
 	ck_assert_int_eq(pthread_create(&scene.server, NULL, serve_when_awaited, &scene), 0);
 	ck_assert_int_eq(h5_io_open_remote(scene.link, "y", &io), 0);

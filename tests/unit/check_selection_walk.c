@@ -515,7 +515,7 @@ START_TEST(blocks_that_overlap)
 }
 END_TEST
 
-/* As many as there may be, if none overlaps another. */
+/* Blocks of which none overlaps another need more nodes the more of them there are. */
 START_TEST(blocks_that_lie_apart)
 {
 	enum { MANY = 1 << 18, RANK = 4 };

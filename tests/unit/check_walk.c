@@ -3,6 +3,7 @@
 #include "fault_alloc.h"
 #include "offline/walk.h"
 #include "scratch.h"
+#include "vfs/private.h"
 #include "vfs_scene.h"
 
 #include <errno.h>
@@ -81,6 +82,7 @@ static int go(struct trip *trip, const char *path)
 	fault_alloc_count(true);
 	rc = h5_walk_run(&walk, h5_vfs_root(scene.vfs), path);
 	fault_alloc_count(false);
+	ck_assert_ptr_null(scene.vfs->dirs);
 	return rc;
 }
 
