@@ -109,34 +109,63 @@ START_TEST(ends_of_the_file)
 }
 END_TEST
 
+enum { NARROW = 12 + 4 * 2 /* bytes of a superblock with addresses of two bytes that its checksum covers */ };
+
+/* Changes the superblock of such a file: its base address, its end, its flags. */
+static void change_narrow(int fd, uint16_t at, uint16_t end, uint8_t flags)
+{
+	uint8_t narrow[NARROW + 4];
+
+	ck_assert_int_eq(pread(fd, narrow, sizeof narrow, at), sizeof narrow);
+	narrow[FLAGS] = flags;
+	h5_uint_to(narrow + 12, at, 2);
+	h5_uint_to(narrow + 16, end, 2);
+	h5_uint_to(narrow + NARROW, h5_lookup3(narrow, NARROW, 0), 4);
+	ck_assert_int_eq(pwrite(fd, narrow, sizeof narrow, at), sizeof narrow);
+}
+
+/* Moves all of the file behind a user block. */
+static void add_user_block(int fd, uint16_t block)
+{
+	static uint8_t bytes[1 << 16];
+	ssize_t n = pread(fd, bytes, sizeof bytes - block, 0);
+
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(pwrite(fd, bytes, (size_t)n, block), n);
+	memset(bytes, 0, block);
+	ck_assert_int_eq(pwrite(fd, bytes, block, 0), block);
+	change_narrow(fd, block, (uint16_t)(block + n), 0);
+}
+
 /* Addresses of two bytes. The last one means that there is none, so the file ends before it. */
 START_TEST(ends_of_addresses)
 {
-	enum { LAST = 0xFFFE, CHECKED_NARROW = 12 + 4 * 2 };
-	uint8_t narrow[CHECKED_NARROW + 4];
+	enum { LAST = 0xFFFE };
+	const uint16_t block = _i ? 512 : 0;
 	uint64_t at, refused_at;
 	int fd;
 
 	scratch_init(&scratch, "object_narrow.h5");
+	fd = open(scratch.path, O_RDWR | O_CLOEXEC);
+	if (block)
+		add_user_block(fd, block);
 	scratch_open(&scratch);
 	ck_assert_uint_eq(h5_file_superblock(scratch.file)->size_of_offsets, 2);
+	ck_assert_uint_eq(h5_file_superblock(scratch.file)->base, block);
 	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1, &at));
-	ck_assert_int_eq(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - at, &refused_at), -ENOSPC);
-	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - at - 1, &at));
+	ck_assert_int_eq(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - block - at, &refused_at),
+			 -ENOSPC);
+	SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, LAST - block - at - 1, &at));
 	SUCCEEDS(h5_tx_put(scratch.file, at, "here", 4));
 	SUCCEEDS(h5_tx_commit(scratch.file));
 	scratch_close(&scratch);
 	scratch_open(&scratch);
-	ck_assert_uint_eq(h5_file_end(scratch.file), LAST);
+	ck_assert_uint_eq(h5_file_end(scratch.file), LAST - block);
 	scratch_close(&scratch);
 	/* A program that has crashed has written more than it could. */
-	fd = open(scratch.path, O_RDWR | O_CLOEXEC);
 	for (unsigned more = 0; more < 2; more++) {
 		ck_assert_int_eq(ftruncate(fd, LAST + more), 0);
-		ck_assert_int_eq(pread(fd, narrow, sizeof narrow, 0), sizeof narrow);
-		narrow[FLAGS] = H5_FLAG_WRITING;
-		h5_uint_to(narrow + CHECKED_NARROW, h5_lookup3(narrow, CHECKED_NARROW, 0), 4);
-		ck_assert_int_eq(pwrite(fd, narrow, sizeof narrow, 0), sizeof narrow);
+		change_narrow(fd, block, LAST, H5_FLAG_WRITING);
 		ck_assert_int_eq(open_file(true, false, NULL), more ? -ENOSPC : 0);
 	}
 	close(fd);
@@ -849,7 +878,7 @@ START_TEST(opening_fails)
 END_TEST
 
 UNIT_MAIN_LOOPS("open_write", {opening_fails, 1}, {nothing_stays_open, 1}, {ends_of_the_file, 2},
-		{ends_of_addresses, 1}, {marks, 2}, {marks_of_ours, 2}, {marks_of_ours_that_stay, 2},
+		{ends_of_addresses, 2}, {marks, 2}, {marks_of_ours, 2}, {marks_of_ours_that_stay, 2},
 		{the_end_is_synced, 2}, {other_names, 2}, {sizes_of_pages, 1}, {not_for_swmr, 3},
 		{blocks_of_driver_information, 1}, {members_that_reach_into_each_other, 1},
 		{what_members_cannot_have, 1}, {members_that_cannot_be_read, 2}, {an_old_file_space_info, 1},
