@@ -1,5 +1,6 @@
 #include "fuse/request.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "fuse/log.h"
 
@@ -61,8 +62,8 @@ double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *n
 
 void h5_request_limit_size(struct stat *st, uint64_t limit)
 {
-	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
-		st->st_size = (off_t)limit;
+	if (S_ISREG(st->st_mode))
+		st->st_size = (off_t)h5_min((uint64_t)st->st_size, limit);
 }
 
 /* Programs that make a file open it and look at it at once. */
