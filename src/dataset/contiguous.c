@@ -56,8 +56,6 @@ static int compact_write_open(struct h5_dataset_writer *writer)
 	if (!writer->state)
 		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
 	memcpy(writer->state, writer->layout.compact.data, n);
-	if (writer->apart)
-		h5_dataset_fill(writer->dataset, 0, writer->state, n);
 	writer->layout.compact.data = writer->state;
 	return 0;
 }
