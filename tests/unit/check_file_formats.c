@@ -55,6 +55,7 @@ START_TEST(superblocks)
 		 "superblock: offsets of 16 bytes are not supported"},
 		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2, 8, 32, 0), 0, -ENOTSUP,
 		 "superblock: lengths of 32 bytes are not supported"},
+		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2), 0, -EUCLEAN, "superblock: truncated"},
 		{decode_superblock, 8, 8, BYTES(SIGNATURE, 2, 3, 8, 0), 0, -EUCLEAN,
 		 "superblock: size of offsets is 3"},
 		{decode_superblock, 8, 8, BYTES(OLD(0, 8, 1)), 0, -EUCLEAN,

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -250,6 +251,10 @@ START_TEST(marks_of_ours)
 	state(3, 0, size);
 	scratch.options.swmr = true;
 	scratch_open(&scratch);
+	/* Readers may open it. */
+	fd = open(scratch.path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
+	close(fd);
 	for (int i = 0; i < 3; i++) {
 		ck_assert_uint_eq(flags_now(), H5_FLAG_WRITING | H5_FLAG_SWMR);
 		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, 1000, &last));

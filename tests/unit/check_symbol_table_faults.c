@@ -270,17 +270,21 @@ START_TEST(damaged_tables)
 }
 END_TEST
 
-/* The heap is full, and a name of another node, or its key, goes on to its end: it stays as it is. */
+/* The heap is full, and a name of another node, its key, or where its soft link leads, goes on to its end: it
+ * stays as it is. */
 START_TEST(a_text_without_end)
 {
 	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
 	const struct h5_link link = {.type = H5_LINK_HARD, .address = m->targets[0]};
 	uint64_t heap = m->table.heap, node = number_at(m, m->table.btree + 32, 8);
 	uint64_t data = number_at(m, heap + 24, 8), size = number_at(m, heap + 8, 8);
+	const uint64_t places[] = {node + 8, m->table.btree + 24, node + 8 + 24};
 
 	poke_number(m, data + size - 8, 0x7878787878787878, 8);
 	poke_number(m, heap + 16, 1, 8);
-	poke_number(m, _i ? m->table.btree + 24 : node + 8, size - 8, 8);
+	if (_i == 2)
+		poke_number(m, node + 8 + 16, H5_SYMBOL_SOFT, 4);
+	poke_number(m, places[_i], size - 8, _i == 2 ? 4 : 8);
 	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "\xff\xff", 2, &link), -EUCLEAN);
 	ck_assert_msg(strstr(h5_error_last()->text, "does not end"), "%s", h5_error_last()->text);
 	ck_assert_uint_eq(number_at(m, heap + 8, 8), size);
@@ -353,5 +357,5 @@ START_TEST(random_damage)
 END_TEST
 
 UNIT_MAIN_LOOPS("symbol_table_faults", {every_allocation_can_fail, 1}, {the_root_stays_if_a_unit_fails, 1},
-		{every_write_can_fail, 1}, {damaged_tables, 17}, {a_text_without_end, 2}, {an_empty_leaf, 2},
+		{every_write_can_fail, 1}, {damaged_tables, 17}, {a_text_without_end, 3}, {an_empty_leaf, 2},
 		{random_damage, 200})
