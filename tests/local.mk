@@ -429,7 +429,7 @@ tests_unit_check_check_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call
 tests_unit_check_disk_budget_SOURCES = tests/unit/check_disk_budget.c $(scratch)
 tests_unit_check_disk_budget_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatat64
 tests_unit_check_disk_folder_SOURCES = tests/unit/check_disk_folder.c $(fault_alloc) $(scratch)
-tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock,--wrap=fstat64,--wrap=getrandom,--wrap=openat64
+tests_unit_check_disk_folder_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=clock_gettime,--wrap=renameat2,--wrap=flock,--wrap=fstat64,--wrap=getrandom,--wrap=openat64,--wrap=unlinkat
 tests_unit_check_onion_SOURCES = tests/unit/check_onion.c tests/lib/onion_builder.h $(fault_alloc) $(scratch)
 tests_unit_check_onion_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_selection_walk_SOURCES = tests/unit/check_selection_walk.c $(fault_alloc)

@@ -23,7 +23,7 @@ static char path[128];
 /* ---- calls that fail, and the clock ---- */
 
 static int64_t seconds; /* 0: the machine's clock */
-static int rename_error, lock_error, stat_error, chance_error;
+static int rename_error, lock_error, stat_error, chance_error, unlink_error;
 static int open_error; /* of the next file that is opened to be written, and not made */
 static bool goes;      /* that file has been removed before */
 
@@ -51,6 +51,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
 WRAP(rename_error, int, renameat2, (int from, const char *a, int to, const char *b, unsigned flags),
      (from, a, to, b, flags))
+WRAP(unlink_error, int, unlinkat, (int dirfd, const char *name, int flags), (dirfd, name, flags))
 WRAP(lock_error, int, flock, (int fd, int how), (fd, how))
 WRAP(stat_error, int, fstat64, (int fd, struct stat *st), (fd, st))
 WRAP(chance_error, ssize_t, getrandom, (void *bytes, size_t n, unsigned flags), (bytes, n, flags))
@@ -87,7 +88,7 @@ static void begin(void)
 static void end(void)
 {
 	seconds = 0;
-	rename_error = lock_error = stat_error = chance_error = open_error = 0;
+	rename_error = lock_error = stat_error = chance_error = unlink_error = open_error = 0;
 	ck_assert_uint_eq(folder.open, 0);
 	close(folder.fd);
 }
@@ -149,6 +150,7 @@ START_TEST(places)
 {
 	char text[256];
 	struct stat st;
+	int fd;
 
 	begin();
 	ck_assert_int_eq(stat(path, &st), 0);
@@ -173,6 +175,14 @@ START_TEST(places)
 	snprintf(text, sizeof text, "%s", path);
 	close(h5_disk_folder_open(text));
 	ck_assert_uint_eq(count(), 2);
+	lock_error = 0;
+	unlink_error = EACCES;
+	ck_assert_int_eq(h5_disk_folder_open(path), -EACCES);
+	/* The file is gone already. */
+	unlink_error = ENOENT;
+	fd = h5_disk_folder_open(path);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
 	end();
 }
 END_TEST
