@@ -317,5 +317,55 @@ START_TEST(all_chunks_go)
 }
 END_TEST
 
+/* All children of each node are one, so that a walk would go on for very long. It ends when it has come to
+ * more bytes than the file has. */
+START_TEST(a_walk_has_an_end)
+{
+	enum { DEEP = 10, FULL = 4, ROOM = 512, KEY = 8 + 8 * 3 /* bytes */ };
+	uint64_t child = 1000, offsets[FULL + 1][H5_RANK_MAX + 1] = {{0}}, children[FULL], visited = 0,
+		 leaves;
+	struct h5_btree1_key keys[FULL + 1];
+	const struct h5_superblock *sb;
+	struct target t;
+	unsigned k;
+
+	target_init(&t, "btree1_write-2.h5", "2", NULL);
+	sb = h5_file_superblock(t.file);
+	ck_assert_uint_eq(t.space.rank, 2);
+	SUCCEEDS(h5_btree1_node_k(t.file, H5_BTREE1_CHUNK, &k));
+	ck_assert_uint_le(FULL, 2 * k);
+	for (unsigned i = 0; i <= FULL; i++) {
+		offsets[i][0] = i * t.layout.chunked.dims[0];
+		keys[i] = (struct h5_btree1_key){.size = 4, .offsets = offsets[i]};
+	}
+	for (unsigned level = 0; level < DEEP; level++) {
+		const struct h5_btree1_node node = {.type = H5_BTREE1_CHUNK,
+						    .level = (uint8_t)level,
+						    .count = FULL,
+						    .left = H5_UNDEF,
+						    .right = H5_UNDEF,
+						    .children = children,
+						    .keys = keys};
+		uint8_t bytes[ROOM];
+		struct h5_writer w =
+			h5_writer_init(bytes, sizeof bytes, sb->size_of_offsets, sb->size_of_lengths);
+
+		for (unsigned i = 0; i < FULL; i++)
+			children[i] = child;
+		SUCCEEDS(h5_btree1_node_encode(&w, &node, t.space.rank));
+		SUCCEEDS(h5_tx_allocate(t.file, H5_ALLOCATE_METADATA, sizeof bytes, &child));
+		SUCCEEDS(h5_tx_put(t.file, child, bytes, sizeof bytes));
+	}
+	t.layout.chunked.address = child;
+	SUCCEEDS(target_open_index(&t));
+	ck_assert_int_eq(h5_chunk_index_walk(t.index, target_count_chunk, &visited), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "chunk index: more blocks than the file can hold");
+	leaves = visited / FULL;
+	ck_assert_uint_le(leaves * (FULL + 1) * KEY, h5_file_size(t.file));
+	ck_assert_uint_ge(leaves * (FULL + 1) * KEY, h5_file_size(t.file) / 2);
+	target_release(&t);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("btree1_nodes", {keys_and_siblings_agree, 4}, {a_node_that_splits_moves, 3},
-		{a_leaf_across_a_page_moves, 1}, {all_chunks_go, 4})
+		{a_leaf_across_a_page_moves, 1}, {all_chunks_go, 4}, {a_walk_has_an_end, 1})
