@@ -317,8 +317,8 @@ START_TEST(all_chunks_go)
 }
 END_TEST
 
-/* All children of each node are one, so that a walk would go on for very long. It ends when it has come to
- * more bytes than the file has. */
+/* All children of a node are the same node, so that a walk would go on for very long. It ends when it has
+ * come to more bytes than the file has. */
 START_TEST(a_walk_has_an_end)
 {
 	enum { DEEP = 10, FULL = 4, ROOM = 512, KEY = 8 + 8 * 3 /* bytes */ };

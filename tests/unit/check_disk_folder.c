@@ -175,6 +175,7 @@ START_TEST(places)
 	snprintf(text, sizeof text, "%s", path);
 	close(h5_disk_folder_open(text));
 	ck_assert_uint_eq(count(), 2);
+	/* A file that cannot be removed. */
 	lock_error = 0;
 	unlink_error = EACCES;
 	ck_assert_int_eq(h5_disk_folder_open(path), -EACCES);

@@ -110,9 +110,9 @@ START_TEST(ends_of_the_file)
 }
 END_TEST
 
-enum { NARROW = 12 + 4 * 2 /* bytes of a superblock with addresses of two bytes that its checksum covers */ };
+enum { NARROW = 12 + 4 * 2 /* bytes that the checksum of a superblock with addresses of two bytes covers */ };
 
-/* Changes the superblock of such a file: its base address, its end, its flags. */
+/* Changes the superblock of a file with such addresses: its base address, its end, its flags. */
 static void change_narrow(int fd, uint16_t at, uint16_t end, uint8_t flags)
 {
 	uint8_t narrow[NARROW + 4];

@@ -270,8 +270,8 @@ START_TEST(damaged_tables)
 }
 END_TEST
 
-/* The heap is full, and a name of another node, its key, or where its soft link leads, goes on to its end: it
- * stays as it is. */
+/* The heap is full. A name in another node, a key of the tree, or the target of a soft link has no end in the
+ * heap: the heap stays as it is. */
 START_TEST(a_text_without_end)
 {
 	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
