@@ -55,8 +55,7 @@ static int compact_write_open(struct h5_dataset_writer *writer)
 	writer->state = malloc(n + 1);
 	if (!writer->state)
 		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
-	/* One that is apart begins with the old bytes, too: none counts before it is written (replacement.c).
-	 */
+	/* A replacement begins with the old bytes, too: it writes each byte before it counts. */
 	memcpy(writer->state, writer->layout.compact.data, n);
 	writer->layout.compact.data = writer->state;
 	return 0;

@@ -54,7 +54,7 @@ void h5_request_reply_xattr(fuse_req_t req, const struct h5_buf *value, size_t s
 
 double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *node, const struct stat *st)
 {
-	if (!m->writable)
+	if (!m->writable || m->timeout <= 0)
 		return m->timeout;
 	return S_ISREG(st->st_mode) || (S_ISDIR(st->st_mode) && h5_vfs_is_passing(m->vfs, node)) ? 0
 												 : m->timeout;

@@ -16,7 +16,7 @@ struct target {
 	struct h5_replacement *replacement; /* NULL: they are written in place */
 };
 
-/* What is replaced gets as many rows as the bytes make; what is written in place keeps its size. */
+/* Makes room for `size` bytes. A dataset that is written in place keeps its size. */
 static int fit(const struct target *to, uint64_t size)
 {
 	if (to->replacement)

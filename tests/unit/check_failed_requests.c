@@ -1,4 +1,4 @@
-/* Each call that a request makes fails once, in the mount of a file and in that of a folder. The request then
+/* A mount of a file and one of a folder get requests. Each call of a request fails once; the request then
  * replies the error, does nothing else, and leaves the file. */
 #include "fuse/operations.h"
 #include "fuse/request.h"

@@ -289,7 +289,7 @@ START_TEST(a_fetcher_that_takes_no_message)
 }
 END_TEST
 
-/* What was asked for before the socket was full. */
+/* The requests that the daemon sent until the socket was full: the first one, and their number. */
 static struct {
 	struct h5_remote_request first;
 	uint32_t count;

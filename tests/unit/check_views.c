@@ -215,7 +215,7 @@ START_TEST(calls_of_our_own_fail)
 }
 END_TEST
 
-/* What was made when the file was opened is in no cache any more when it is read. */
+/* The caches are empty when an open file is read, so the read makes its contents again. */
 START_TEST(reads_that_are_interrupted)
 {
 	struct h5_node *node = find_file((unsigned)_i);
