@@ -346,6 +346,11 @@ START_TEST(lru_loads_ahead_once)
 	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
 	ck_assert_uint_eq(l.calls, 1);
 	ck_assert(!h5_lru_has(lru, &key));
+	/* Other plans change nothing. */
+	for (uint64_t i = 100; i < 10000; i++)
+		ck_assert(h5_lru_plan(lru, &(struct h5_lru_key){&kind, 0, i, 0}));
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
+	ck_assert_uint_eq(l.calls, 1);
 	ck_assert_int_eq(h5_lru_load_ahead(lru, &other, load, &l), 0);
 	ck_assert_uint_eq(l.calls, 2);
 	/* Planned again, it is loaded again. */
