@@ -248,6 +248,7 @@ static int begin_quickly(struct state *x, const struct number *v)
 	}
 	h5_bignum_copy(&x->above, &x->below);
 	h5_bignum_shift_left(&x->above, narrow);
+	/* Of 16 bits 12 are get_power()'s, 2 the shift's, 1 is for a sum, and 1 for the last doubling. */
 	x->error = 16 + h5_bignum_bits(&v->mantissa);
 	return scale(x, k);
 }
@@ -276,7 +277,6 @@ static void make_digits(struct state *x, int point, struct decimal *d)
 			d->digit[d->n++] = (char)('0' + digit);
 	} while (!low && !high && !x->uncertain && d->n < DIGITS_MAX - 1);
 	h5_bignum_shift_left(&x->r, 1);
-	x->error += x->error ? 1 : 0;
 	if (high && low) {
 		int c = compare(x, &x->r, &x->s);
 

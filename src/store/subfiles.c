@@ -99,7 +99,7 @@ static bool match_name(const struct set *set, const char *name, uint64_t *number
 static const char *find_mark(const char *name)
 {
 	const char *mark = strstr(name, MARK);
-	bool is_config = false;
+	bool is_config;
 	uint64_t number;
 
 	return mark && match_end(mark + sizeof MARK - 1, &is_config, &number) && !is_config ? mark : NULL;

@@ -194,13 +194,14 @@ static int pass_filled(struct cursor *c, struct h5_text *text)
 	return 0;
 }
 
-/* True: the next piece needs elements to be read. */
+/* True: the next piece needs elements to be read. Pieces are measured in their order, so none is before the
+ * slab. */
 static bool is_at_slab(const struct cursor *c, uint64_t elements)
 {
 	uint64_t element = c->next - c->heads;
 
 	return c->source->dataset && c->next >= c->heads && element < elements &&
-	       (element < c->slab_first || element >= c->slab_first + c->slab_count);
+	       element >= c->slab_first + c->slab_count;
 }
 
 static int measure(struct cursor *c, struct h5_text *text)
