@@ -7,6 +7,7 @@
 #include "offline/check_private.h"
 #include "scratch.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -294,6 +295,35 @@ START_TEST(files_that_are_cut)
 }
 END_TEST
 
+/* Nobody knows what is unused if the end is before the superblock, or unknown. */
+START_TEST(files_that_end_before_they_begin)
+{
+	enum { BASE = 1024, END_FIELD = 40 };
+	static const uint64_t ends[] = {BASE - 1, H5_UNDEF};
+	struct h5_file_set *set;
+	char path[512];
+	struct run r;
+
+	copy_fixture("symbol_table_write-block.h5", path);
+	for (int i = -1; i < 2; i++) {
+		if (i >= 0) {
+			int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+			ck_assert_int_eq(pwrite(fd, &ends[i], sizeof ends[i], BASE + END_FIELD),
+					 sizeof ends[i]);
+			close(fd);
+		}
+		set = open_set(path);
+		run(set, &r);
+		h5_file_set_close(set);
+		ck_assert_int_eq(r.rc, 0);
+		ck_assert_uint_eq(r.check.damaged, 0);
+		ck_assert_int_eq(r.check.unused_known, i < 0);
+		release(&r);
+	}
+}
+END_TEST
+
 /* Values of other objects lie where nothing is that an object says. */
 START_TEST(collections_are_used)
 {
@@ -459,6 +489,7 @@ START_TEST(elements_in_pieces)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("check", {reads_of_each_structure, 1}, {files_that_are_cut, 1}, {collections_are_used, 1},
+UNIT_MAIN_LOOPS("check", {reads_of_each_structure, 1}, {files_that_are_cut, 1},
+		{files_that_end_before_they_begin, 1}, {collections_are_used, 1},
 		{every_call_can_fail, FILES *FAULTS}, {every_interruption, FILES * 2},
 		{paths_of_wrong_counts, 1}, {elements_that_cannot_be_read, 1}, {elements_in_pieces, 1})
