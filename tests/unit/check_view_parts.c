@@ -546,6 +546,26 @@ START_TEST(pictures_of_many_rows)
 }
 END_TEST
 
+/* A lookup tells the size that the open page has. */
+START_TEST(sizes_of_pages)
+{
+	const uint64_t dims[] = {2, 3, 7};
+	struct h5_view v = {.ops = &h5_view_png, .file = scratch.file, .state = 1};
+	uint64_t size = 0;
+	bool is_directory;
+
+	v.address = make(h5_datatype_make_integer(1, false, H5_ORDER_LE), 3, dims, 0, NULL);
+	SUCCEEDS(h5_view_begin(&v, NULL));
+	SUCCEEDS(h5_view_png.directory->find(&v, "0001.png", &is_directory, &size));
+	ck_assert(!is_directory);
+	h5_view_release(&v);
+	v.part = "0001.png";
+	open_view(&v);
+	ck_assert_uint_eq(size, v.size);
+	h5_view_release(&v);
+}
+END_TEST
+
 START_TEST(colours_of_numbers)
 {
 	static const struct {
@@ -770,5 +790,5 @@ UNIT_MAIN_AROUND("view parts", setup, teardown, a_text_with_another_length, a_te
 		 texts_have_their_limit, documents, pages_that_are_not_there, large_elements_have_no_plot,
 		 strings_get_another_padding, large_strings_are_not_replaced, pictures_without_tones,
 		 pictures_of_integers, pictures_with_outliers, colours_of_numbers, pictures_of_many_rows,
-		 labels_of_nothing, names_of_chunks, arrays_have_32_dimensions_at_most,
+		 sizes_of_pages, labels_of_nothing, names_of_chunks, arrays_have_32_dimensions_at_most,
 		 arrays_that_cannot_be_longer, chunks_beyond_any_file, an_array_with_another_shape)
