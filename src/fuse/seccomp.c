@@ -320,7 +320,7 @@ static const int never[] = {
 int h5_seccomp_enter_fetcher(void)
 {
 	static const struct scmp_arg_cmp process = {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0};
-	const struct scmp_arg_cmp other = {0, SCMP_CMP_NE, (scmp_datum_t)getpid(), 0};
+	const struct scmp_arg_cmp other = {.op = SCMP_CMP_NE, .datum_a = (scmp_datum_t)getpid()};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int rc = filter ? seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0) : -ENOMEM;
 

@@ -387,7 +387,7 @@ static int remove_found(struct h5_naming *name)
 {
 	const struct h5_node *directory = name->directory;
 	struct h5_vfs *vfs = name->vfs;
-	struct h5_unnamed object = {0};
+	struct h5_unnamed object;
 	int rc = h5_naming_order(
 		vfs, &(struct h5_naming_plan){.from = directory, .less = h5_naming_counted(name)});
 
