@@ -171,8 +171,9 @@ START_TEST(after_a_sync_that_fails)
 }
 END_TEST
 
-/* Once a call has failed, all behind it do, while space is given back that nobody knew to be unused. What is
- * said to have succeeded has: the file is as long as it states. */
+/* Once a call has failed (one that changes the file, or a read), all behind it do, while space is given back
+ * that nobody knew to be unused. What is said to have succeeded has: the file is as long as it states. And
+ * whatever has failed, the file can be opened. */
 START_TEST(unused_space)
 {
 	struct h5_extents unused = {0};
@@ -185,6 +186,7 @@ START_TEST(unused_space)
 		begin();
 		SUCCEEDS(h5_extents_add(&unused, kept, 100));
 		io.lasting = true;
+		io.reads = _i;
 		fault_io_arm(&io, n);
 		rc = h5_tx_reclaim(scratch.file, &unused);
 		fired = fault_io_disarm(&io);
@@ -195,11 +197,13 @@ START_TEST(unused_space)
 		}
 		failed += rc != 0;
 		h5_extents_release(&unused);
+		scratch_close(&scratch);
+		scratch_open(&scratch);
 		end();
 	}
-	ck_assert_uint_ge(failed, 4);
+	ck_assert_uint_ge(failed, _i ? 1 : 4);
 }
 END_TEST
 
 UNIT_MAIN_LOOPS("give back", {meanwhile, PENDINGS + 1}, {in_the_end, PENDINGS + 1},
-		{after_a_sync_that_fails, 1}, {unused_space, 1})
+		{after_a_sync_that_fails, 1}, {unused_space, 2})
