@@ -167,6 +167,7 @@ UNIT_TESTS = \
 	tests/unit/check_shape \
 	tests/unit/check_side_threads \
 	tests/unit/check_space \
+	tests/unit/check_space_account \
 	tests/unit/check_structured \
 	tests/unit/check_subfiles \
 	tests/unit/check_subfiles_open \
@@ -357,6 +358,13 @@ tests_unit_crash_replay_SOURCES = \
 	tests/lib/crash_workloads.h \
 	tests/lib/fault_io.c \
 	tests/lib/fault_io.h
+tests_unit_check_space_account_SOURCES = \
+	tests/lib/crash_workloads.c \
+	tests/lib/crash_workloads.h \
+	tests/lib/space_account.c \
+	tests/lib/space_account.h \
+	tests/unit/check_space_account.c \
+	$(scratch)
 tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=preadv64,--wrap=pwrite64
 tests_unit_check_btree_SOURCES = tests/unit/check_btree.c $(fault_alloc)
 tests_unit_check_btree_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

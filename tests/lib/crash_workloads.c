@@ -220,6 +220,8 @@ static void commit(struct crash_run *run)
 		must(run, h5_dataset_writer_settle(run->datasets[i].writer), "settle");
 	must(run, h5_tx_commit(run->file), "commit");
 	fault_io_mark(&run->fault, run->state);
+	if (run->look)
+		run->look(run);
 }
 
 /* Now and then unused space goes back to the file system. */
@@ -389,7 +391,7 @@ static void add_datasets(struct crash_run *run, const char *file)
 		CRASH_FAILED("%s is not in the list", file);
 }
 
-static void record(struct crash_run *run, const struct program *program, const char *path)
+static void record(struct crash_run *run, const struct program *program)
 {
 	const struct h5_file_set_options options = {.block_cache = 1 << 20,
 						    .chunk_cache = 1 << 20,
@@ -401,13 +403,15 @@ static void record(struct crash_run *run, const struct program *program, const c
 	struct h5_file_set *set;
 
 	run->fault.record = true;
-	must(run, h5_open_file(path, &options, &set, NULL), "opening it");
+	must(run, h5_open_file(run->path, &options, &set, NULL), "opening it");
 	run->file = h5_file_set_root(set);
 	for (unsigned i = 0; i < run->count; i++)
 		must(run,
 		     h5_dataset_writer_get(run->file, run->datasets[i].address, false,
 					   &run->datasets[i].writer),
 		     run->datasets[i].name);
+	if (run->look)
+		run->look(run);
 	program->run(run);
 	for (unsigned i = 0; i < run->count; i++)
 		h5_dataset_writer_close(run->datasets[i].writer);
@@ -424,7 +428,8 @@ unsigned crash_workload_count(void)
 	return count;
 }
 
-void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char *folder)
+void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char *folder,
+		    void (*look)(struct crash_run *run))
 {
 	const struct program *program = programs;
 	char file[64], path[512];
@@ -432,6 +437,7 @@ void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char
 	FILE *copy;
 
 	memset(run, 0, sizeof *run);
+	run->look = look;
 	run->random = i + (seed << 32);
 	for (; i >= strlen(workloads[f].programs); f++)
 		i -= (unsigned)strlen(workloads[f].programs);
@@ -445,12 +451,12 @@ void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char
 	add_datasets(run, file);
 	snprintf(path, sizeof path, "%s/%s.h5", getenv("H5FS_TEST_DATA"), file);
 	run->before = load(path, &run->size);
-	snprintf(path, sizeof path, "%s/run.h5", folder);
-	copy = fopen(path, "wb");
+	snprintf(run->path, sizeof run->path, "%s/run.h5", folder);
+	copy = fopen(run->path, "wb");
 	if (!copy || fwrite(run->before, 1, run->size, copy) != run->size || fclose(copy))
-		CRASH_FAILED("%s cannot be written", path);
-	record(run, program, path);
-	unlink(path);
+		CRASH_FAILED("%s cannot be written", run->path);
+	record(run, program);
+	unlink(run->path);
 }
 
 void crash_run_release(struct crash_run *run)

@@ -40,6 +40,7 @@ struct crash_run {
 	bool is_ours; /* libhdf5 cannot read it */
 	unsigned count;
 	struct crash_dataset datasets[CRASH_DATASETS_MAX];
+	char path[512];
 	struct h5_file *file; /* while it is changed */
 	unsigned state;	      /* the last one */
 	uint8_t *before;      /* the file; owned */
@@ -47,6 +48,8 @@ struct crash_run {
 	/* File 0 is the HDF5 file, file 1 the journal. A mark is the state that was acknowledged. */
 	struct fault_io fault;
 	uint64_t random;
+	/* Called when the file is open, and after each commit; NULL: nobody looks. */
+	void (*look)(struct crash_run *run);
 };
 
 /* The numbers of elements that are looked at. */
@@ -54,7 +57,8 @@ size_t crash_elements(const struct crash_dataset *d, size_t rows);
 
 /* The number of workloads; makes and records the i-th, in a file in the folder. */
 unsigned crash_workload_count(void);
-void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char *folder);
+void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char *folder,
+		    void (*look)(struct crash_run *run));
 void crash_run_release(struct crash_run *run);
 
 uint64_t crash_draw(uint64_t *random, uint64_t below);

@@ -513,7 +513,7 @@ int main(int argc, char **argv)
 		struct crash_run run;
 		struct replay before = p;
 
-		crash_run_init(&run, i, p.seed, p.folder);
+		crash_run_init(&run, i, p.seed, p.folder, NULL);
 		p.opinion.run = &run;
 		p.share = 1.0 / count / (double)(run.fault.count + 1);
 		if (is_wanted(&run, argc, argv)) {
