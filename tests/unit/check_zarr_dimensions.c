@@ -146,19 +146,28 @@ static void give_lists(uint64_t address, uint64_t count, uint64_t lists[][2])
 }
 
 /* Gives the scale a list of the datasets that use it, each with the number of the dimension. */
-static void give_users(uint64_t address, uint64_t count, uint64_t users[][2])
+static void give_users_as(unsigned members, uint64_t address, uint64_t count, uint64_t users[][2])
 {
-	struct h5_datatype *type = h5_datatype_make_compound(12, 2);
-	uint8_t data[USERS_MOST][12];
+	struct h5_datatype *type = h5_datatype_make_compound(16, members);
+	uint8_t data[USERS_MOST][16] = {0};
 
 	SUCCEEDS(h5_datatype_add_member(type, "dataset", 0, reference_type()));
-	SUCCEEDS(
-		h5_datatype_add_member(type, "dimension", 8, h5_datatype_make_integer(4, true, H5_ORDER_LE)));
+	if (members > 1)
+		SUCCEEDS(h5_datatype_add_member(type, "dimension", 8,
+						h5_datatype_make_integer(4, true, H5_ORDER_LE)));
+	if (members > 2)
+		SUCCEEDS(h5_datatype_add_member(type, "more", 12,
+						h5_datatype_make_integer(4, true, H5_ORDER_LE)));
 	for (uint64_t i = 0; i < count; i++) {
 		memcpy(data[i], &users[i][0], 8);
 		memcpy(data[i] + 8, &users[i][1], 4);
 	}
 	give(address, "REFERENCE_LIST", type, count, data);
+}
+
+static void give_users(uint64_t address, uint64_t count, uint64_t users[][2])
+{
+	give_users_as(2, address, count, users);
 }
 
 /* ---- names ---- */
@@ -345,6 +354,11 @@ START_TEST(an_unlimited_scale_is_as_long_as_its_users)
 	check_length(t, 2);
 	give(t, "REFERENCE_LIST", h5_datatype_make_integer(4, true, H5_ORDER_LE), 2, numbers);
 	check_length(t, 2);
+	/* The list has another type. */
+	for (unsigned members = 1; members <= 3; members++) {
+		give_users_as(members, t, 1, (uint64_t[][2]){{u, 1}});
+		check_length(t, members == 2 ? 5 : 2);
+	}
 	/* A scale that is not unlimited is as long as it says. */
 	give_lists(u, 2, (uint64_t[][2]){{other, other}, {other, fixed}});
 	give_users(fixed, 1, (uint64_t[][2]){{u, 1}});
