@@ -207,7 +207,7 @@ EXTRA_DIST += tests/lib/bytes.h tests/lib/chunk_index_account.h tests/lib/edge.h
 	tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h
 # Folders of their own, with files whose calls are recorded and fail.
 scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h \
-	tests/lib/python_runner.c tests/lib/python_runner.h
+	tests/lib/python_runner.c tests/lib/python_runner.h tests/lib/space_account.c tests/lib/space_account.h
 index_target = tests/lib/index_target.c tests/lib/index_target.h $(scratch)
 crash_image = tests/lib/crash_image.c tests/lib/crash_image.h tests/lib/crash_workloads.h
 tests_unit_check_btree1_nodes_SOURCES = tests/unit/check_btree1_nodes.c $(index_target)
@@ -361,8 +361,6 @@ tests_unit_crash_replay_SOURCES = \
 tests_unit_check_space_account_SOURCES = \
 	tests/lib/crash_workloads.c \
 	tests/lib/crash_workloads.h \
-	tests/lib/space_account.c \
-	tests/lib/space_account.h \
 	tests/unit/check_space_account.c \
 	$(scratch)
 tests_unit_check_local_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=preadv64,--wrap=pwrite64

@@ -1,6 +1,7 @@
 #include "scratch.h"
 #include "change/object_header_insert.h"
 #include "change/open.h"
+#include "change/transaction.h"
 #include "format/dataspace.h"
 #include "python_runner.h"
 
@@ -200,14 +201,62 @@ void scratch_wrap(struct scratch *scratch, struct fault_io *fault)
 	scratch->options.wrap_arg = fault;
 }
 
+/* ---- accounts of space ---- */
+
+static bool keeps_accounts;
+
+void scratch_keep_accounts(void)
+{
+	keeps_accounts = true;
+}
+
+void scratch_keep_no_accounts(void)
+{
+	keeps_accounts = false;
+}
+
+/* Makes a copy of the file, in which space is looked at. */
+static void copy_for_account(const struct scratch *scratch, char copy[200])
+{
+	snprintf(copy, 200, "%s.copy", scratch->path);
+	scratch_copy(scratch->path, copy);
+}
+
+static void account_begin(struct scratch *scratch)
+{
+	char copy[200];
+
+	copy_for_account(scratch, copy);
+	space_account_begin(&scratch->account, copy);
+	unlink(copy);
+}
+
+static void account_end(struct scratch *scratch)
+{
+	char copy[200];
+
+	if (h5_tx_is_writable(scratch->file)) {
+		copy_for_account(scratch, copy);
+		space_account_check(&scratch->account, copy, scratch->file, scratch->path);
+		unlink(copy);
+	}
+	space_account_release(&scratch->account);
+}
+
+/* ---- */
+
 void scratch_open(struct scratch *scratch)
 {
 	SUCCEEDS(h5_open_file(scratch->path, &scratch->options, &scratch->set, NULL));
 	scratch->file = h5_file_set_root(scratch->set);
+	if (keeps_accounts)
+		account_begin(scratch);
 }
 
 void scratch_close(struct scratch *scratch)
 {
+	if (keeps_accounts && scratch->set)
+		account_end(scratch);
 	h5_file_set_close(scratch->set);
 	scratch->set = NULL;
 	scratch->file = NULL;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "fault_io.h"
+#include "space_account.h"
 #include "store/file_set.h"
 #include "store/object_header.h"
 #include "unit.h"
@@ -41,7 +42,13 @@ struct scratch {
 	struct h5_file_set_options options; /* of the next opening */
 	struct h5_file_set *set;	    /* NULL: it is closed */
 	struct h5_file *file;
+	struct space_account account; /* while it is open */
 };
+
+/* From now on each closing checks that all space that was given up is free. For programs in which all objects
+ * have names then, and nothing fails that gives space up. */
+void scratch_keep_accounts(void);
+void scratch_keep_no_accounts(void);
 
 /* A copy of a fixture's file, of the same name, in a folder by itself. */
 void scratch_init(struct scratch *scratch, const char *fixture);

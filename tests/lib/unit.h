@@ -52,13 +52,15 @@ static inline unsigned unit_descriptors(void)
 	return n;
 }
 
-/* Tests that run several times: {test, times}, ... */
-#define UNIT_MAIN_LOOPS(name, ...)                                                                           \
+/* Tests that run several times, {test, times}, ..., each time with something around it. */
+#define UNIT_MAIN_LOOPS_AROUND(name, setup, teardown, ...)                                                   \
 	int main(void)                                                                                       \
 	{                                                                                                    \
 		const struct unit_test tests[] = {__VA_ARGS__};                                              \
-		return unit_run(name, NULL, NULL, tests, sizeof tests / sizeof *tests);                      \
+		return unit_run(name, setup, teardown, tests, sizeof tests / sizeof *tests);                 \
 	}
+
+#define UNIT_MAIN_LOOPS(name, ...) UNIT_MAIN_LOOPS_AROUND(name, NULL, NULL, __VA_ARGS__)
 
 /* Each test once, with something around it. */
 #define UNIT_MAIN_AROUND(name, setup, teardown, ...)                                                         \

@@ -204,6 +204,8 @@ START_TEST(rows_of_a_killed_append_are_not_found)
 
 	const unsigned long step = fault_step();
 
+	/* Without its journal, part of the commit may stand in the index. */
+	scratch_keep_no_accounts();
 	for (unsigned i = 0; i < sizeof datasets / sizeof *datasets; i++)
 		for (unsigned long n = 1 + i % step; killed_at(datasets[i].version, datasets[i].name, n);
 		     n += step)
@@ -323,6 +325,6 @@ START_TEST(kills_find_edge_chunks_as_they_are_stored)
 }
 END_TEST
 
-UNIT_MAIN("dataset_faults", a_failed_change_leaves_the_rows_as_they_were,
-	  rows_of_a_killed_append_are_not_found, a_failed_append_leaves_nothing_behind,
-	  kills_find_edge_chunks_as_they_are_stored)
+UNIT_MAIN_AROUND("dataset_faults", scratch_keep_accounts, NULL, a_failed_change_leaves_the_rows_as_they_were,
+		 rows_of_a_killed_append_are_not_found, a_failed_append_leaves_nothing_behind,
+		 kills_find_edge_chunks_as_they_are_stored)

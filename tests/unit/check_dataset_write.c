@@ -420,9 +420,10 @@ START_TEST(workers_make_the_same_file)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dataset_write", {early_allocation_leaves_no_chunk_out, 1}, {whole_chunks_take_one_write, 1},
-		{workers_make_the_same_file, 1}, {what_cannot_be_written_is_refused, 1},
-		{raw_files_are_closed, 1}, {what_cannot_change_its_size_is_told, 1},
-		{storage_that_is_not_there, sizeof lying_layouts / sizeof *lying_layouts},
-		{long_appends_are_held_in_bounds, 1}, {random_changes_of_old_files, 1},
-		{random_changes_of_v108_files, 1}, {random_changes_of_new_files, 1})
+UNIT_MAIN_LOOPS_AROUND("dataset_write", scratch_keep_accounts, NULL,
+		       {early_allocation_leaves_no_chunk_out, 1}, {whole_chunks_take_one_write, 1},
+		       {workers_make_the_same_file, 1}, {what_cannot_be_written_is_refused, 1},
+		       {raw_files_are_closed, 1}, {what_cannot_change_its_size_is_told, 1},
+		       {storage_that_is_not_there, sizeof lying_layouts / sizeof *lying_layouts},
+		       {long_appends_are_held_in_bounds, 1}, {random_changes_of_old_files, 1},
+		       {random_changes_of_v108_files, 1}, {random_changes_of_new_files, 1})

@@ -153,5 +153,5 @@ START_TEST(references)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("header_insert", {random_changes, 3}, {blocks_are_few, 2}, {large_messages, 2}, {refusals, 2},
-		{references, 2})
+UNIT_MAIN_LOOPS_AROUND("header_insert", scratch_keep_accounts, NULL, {random_changes, 3}, {blocks_are_few, 2},
+		       {large_messages, 2}, {refusals, 2}, {references, 2})

@@ -264,6 +264,7 @@ START_TEST(fill_values_of_every_version)
 	ck_assert(f.defined && f.size == 2 && f.value[1] == 8);
 	r = h5_reader_init(old, sizeof old - 1, 0, 8, 8);
 	ck_assert_int_eq(h5_fill_value_old_decode(&r, &f), -EUCLEAN);
+	ck_assert_int_eq(decode_fill((const uint8_t[1]){0}, 0, &f), -EUCLEAN);
 	/* version 1 has its size always, version 2 only where defined */
 	ck_assert_int_eq(decode_fill(BYTES(1, 2, 0, 1, U32(2), 7, 8), &f), 0);
 	ck_assert(f.defined && f.allocation == 2 && f.size == 2 && f.value[0] == 7 && !f.never_written);
