@@ -211,7 +211,6 @@ static int renew_paged(struct change *change, const struct h5_earray_block *supe
 	} else {
 		rc = draft_data_block(change, H5_UNDEF, &draft);
 		if (!rc) {
-			h5_earray_seal(draft->bytes, (size_t)shape->super.data_block_size);
 			rc = h5_tx_put(file, at, draft->bytes, (size_t)shape->super.data_block_size);
 			free(draft);
 		}
