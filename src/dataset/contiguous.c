@@ -182,6 +182,17 @@ static int contiguous_allocate(struct h5_dataset_writer *writer, uint64_t offset
 	return 0;
 }
 
+/* The address of n bytes that are stored. */
+static int find_stored(const struct h5_dataset_writer *writer, uint64_t offset, uint64_t n, uint64_t *address)
+{
+	const struct h5_layout *layout = &writer->layout;
+	int rc = check_stored(writer->dataset, layout->contiguous.size, offset, n);
+
+	if (!rc && !h5_add(layout->contiguous.address, offset, address))
+		rc = h5_fail(-EUCLEAN, writer->address, "dataset: its data lie beyond any file");
+	return rc;
+}
+
 static int contiguous_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
 	uint64_t address;
@@ -189,24 +200,20 @@ static int contiguous_write(struct h5_dataset_writer *writer, uint64_t offset, c
 
 	if (writer->layout.contiguous.address == H5_UNDEF)
 		return contiguous_allocate(writer, offset, data, n);
-	rc = check_stored(writer->dataset, writer->layout.contiguous.size, offset, n);
-	if (rc)
-		return rc;
-	if (!h5_add(writer->layout.contiguous.address, offset, &address))
-		return h5_fail(-EUCLEAN, writer->address, "dataset: its data lie beyond any file");
-	return h5_tx_write(writer->file, address, data, n);
+	rc = find_stored(writer, offset, n, &address);
+	return rc ? rc : h5_tx_write(writer->file, address, data, n);
 }
 
 /* Data that are not stored have the fill value already. */
 static int contiguous_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
 {
-	const struct h5_layout *layout = &writer->layout;
+	uint64_t address;
 	int rc;
 
-	if (layout->contiguous.address == H5_UNDEF)
+	if (writer->layout.contiguous.address == H5_UNDEF)
 		return 0;
-	rc = check_stored(writer->dataset, layout->contiguous.size, offset, n);
-	return rc ? rc : h5_write_fill_value(writer, layout->contiguous.address + offset, offset, n);
+	rc = find_stored(writer, offset, n, &address);
+	return rc ? rc : h5_write_fill_value(writer, address, offset, n);
 }
 
 static const struct h5_write_ops contiguous_writing = {

@@ -257,6 +257,8 @@ START_TEST(storage_that_is_not_there)
 	check_refusal(h5_dataset_read(dataset, l->offset, data, sizeof data), l->read);
 	h5_file_put(r.scratch.file, ref);
 	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, m->address, false, &writer));
+	check_refusal(h5_dataset_writer_punch(writer, l->offset, sizeof data),
+		      l->address == H5_UNDEF ? NULL : l->write);
 	check_refusal(h5_dataset_writer_write(writer, l->offset, data, sizeof data), l->write);
 	h5_dataset_writer_close(writer);
 	SUCCEEDS(h5_file_read(r.scratch.file, 0, after, size));
