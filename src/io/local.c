@@ -69,8 +69,6 @@ static int local_readv(struct h5_io *io, uint64_t offset, const struct iovec *bu
 
 		skip -= there;
 		*got += there;
-		if (there == buffers[i].iov_len)
-			continue;
 		rc = local_read(io, offset + *got, (char *)buffers[i].iov_base + there,
 				buffers[i].iov_len - there, &more);
 		if (rc)
