@@ -194,7 +194,7 @@ static void make_powers(void)
 	}
 }
 
-/* Returns the e for which 10^k is b x 2^e or a little more: by less than 2^12 of b's lowest bit. */
+/* Returns the e for which 10^k is b x 2^e or a little more: by less than 2^36 of b's lowest bit. */
 static unsigned get_power(unsigned k, struct h5_bignum *b)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -248,8 +248,8 @@ static int begin_quickly(struct state *x, const struct number *v)
 	}
 	h5_bignum_copy(&x->above, &x->below);
 	h5_bignum_shift_left(&x->above, narrow);
-	/* Of 16 bits 12 are get_power()'s, 2 the shift's, 1 is for a sum, and 1 for the last doubling. */
-	x->error = 16 + h5_bignum_bits(&v->mantissa);
+	/* Of 40 bits 36 are get_power()'s, 2 the shift's, 1 is for a sum, and 1 for the last doubling. */
+	x->error = 40 + h5_bignum_bits(&v->mantissa);
 	return scale(x, k);
 }
 
