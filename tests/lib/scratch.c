@@ -215,48 +215,52 @@ void scratch_keep_no_accounts(void)
 	keeps_accounts = false;
 }
 
-/* Makes a copy of the file, in which space is looked at. */
-static void copy_for_account(const struct scratch *scratch, char copy[200])
+static void make_copy(const char *path, char copy[600])
 {
-	snprintf(copy, 200, "%s.copy", scratch->path);
-	scratch_copy(scratch->path, copy);
+	snprintf(copy, 600, "%s.copy", path);
+	scratch_copy(path, copy);
 }
 
-static void account_begin(struct scratch *scratch)
+void scratch_begin_account(struct space_account *account, const char *path)
 {
-	char copy[200];
+	char copy[600];
 
-	copy_for_account(scratch, copy);
-	space_account_begin(&scratch->account, copy);
+	make_copy(path, copy);
+	space_account_begin(account, copy);
 	unlink(copy);
 }
 
-static void account_end(struct scratch *scratch)
+void scratch_check_account(const struct space_account *account, const char *path, const struct h5_file *file,
+			   const char *name)
 {
-	char copy[200];
+	char copy[600];
 
-	if (h5_tx_is_writable(scratch->file)) {
-		copy_for_account(scratch, copy);
-		space_account_check(&scratch->account, copy, scratch->file, scratch->path);
-		unlink(copy);
-	}
+	make_copy(path, copy);
+	space_account_check(account, copy, file, name);
+	unlink(copy);
+}
+
+static void end_account(struct scratch *scratch)
+{
+	if (h5_tx_is_writable(scratch->file))
+		scratch_check_account(&scratch->account, scratch->path, scratch->file, scratch->path);
 	space_account_release(&scratch->account);
 }
 
-/* ---- */
+/* ---- opening and closing ---- */
 
 void scratch_open(struct scratch *scratch)
 {
 	SUCCEEDS(h5_open_file(scratch->path, &scratch->options, &scratch->set, NULL));
 	scratch->file = h5_file_set_root(scratch->set);
 	if (keeps_accounts)
-		account_begin(scratch);
+		scratch_begin_account(&scratch->account, scratch->path);
 }
 
 void scratch_close(struct scratch *scratch)
 {
 	if (keeps_accounts && scratch->set)
-		account_end(scratch);
+		end_account(scratch);
 	h5_file_set_close(scratch->set);
 	scratch->set = NULL;
 	scratch->file = NULL;

@@ -45,10 +45,14 @@ struct scratch {
 	struct space_account account; /* while it is open */
 };
 
-/* From now on each closing checks that all space that was given up is free. For programs in which all objects
- * have names then, and nothing fails that gives space up. */
+/* From now on each closing checks that all space that was given up is free. This is so only if each object
+ * has a name, and if no function that gives space up has failed. */
 void scratch_keep_accounts(void);
 void scratch_keep_no_accounts(void);
+/* As space_account_begin() and space_account_check(), with a copy of the file that they make and remove. */
+void scratch_begin_account(struct space_account *account, const char *path);
+void scratch_check_account(const struct space_account *account, const char *path, const struct h5_file *file,
+			   const char *name);
 
 /* A copy of a fixture's file, of the same name, in a folder by itself. */
 void scratch_init(struct scratch *scratch, const char *fixture);

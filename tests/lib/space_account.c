@@ -35,6 +35,17 @@ static void take_out(struct h5_extents *from, const struct h5_extents *known)
 	h5_extents_each(e, known) ck_assert_int_eq(h5_extents_remove(from, e->address, e->size), 0);
 }
 
+void space_take_out_free(struct h5_extents *extents, const struct h5_file *file)
+{
+	const struct h5_space *space = &h5_tx_find(file)->space;
+
+	take_out(extents, &space->free[H5_ALLOCATE_RAW]);
+	take_out(extents, &space->free[H5_ALLOCATE_METADATA]);
+	take_out(extents, &space->scraps);
+	take_out(extents, &space->given);
+	take_out(extents, &space->cooling);
+}
+
 void space_account_begin(struct space_account *account, const char *copy)
 {
 	find_unused(copy, &account->lost);
@@ -43,18 +54,13 @@ void space_account_begin(struct space_account *account, const char *copy)
 void space_account_check(const struct space_account *account, const char *copy, const struct h5_file *file,
 			 const char *name)
 {
-	const struct h5_space *space = &h5_tx_find(file)->space;
 	const struct h5_extent *first;
 	struct h5_extents lost;
 
 	find_unused(copy, &lost);
 	take_out(&lost, &account->lost);
-	take_out(&lost, &space->free[H5_ALLOCATE_RAW]);
-	take_out(&lost, &space->free[H5_ALLOCATE_METADATA]);
-	take_out(&lost, &space->scraps);
-	take_out(&lost, &space->given);
-	take_out(&lost, &space->cooling);
-	take_out(&lost, &space->fresh); /* of what is not committed yet */
+	space_take_out_free(&lost, file);
+	take_out(&lost, &h5_tx_find(file)->space.fresh); /* what refers to it is not committed */
 	first = h5_extents_from(&lost, 0);
 	ck_assert_msg(!first, "%s: lost: %ju bytes at %ju", name, (uintmax_t)first->size,
 		      (uintmax_t)first->address);

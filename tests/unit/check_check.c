@@ -295,7 +295,7 @@ START_TEST(files_that_are_cut)
 }
 END_TEST
 
-/* Nobody knows what is unused if the end is before the superblock, or unknown. */
+/* If the end is before the superblock, or unknown, the check does not tell what is unused. */
 START_TEST(files_that_end_before_they_begin)
 {
 	enum { BASE = 1024, END_FIELD = 40 };

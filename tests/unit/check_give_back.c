@@ -171,9 +171,9 @@ START_TEST(after_a_sync_that_fails)
 }
 END_TEST
 
-/* Once a call has failed (one that changes the file, or a read), all behind it do, while space is given back
- * that nobody knew to be unused. What is said to have succeeded has: the file is as long as it states. And
- * whatever has failed, the file can be opened. */
+/* Space that nobody knew to be unused is given back. One call fails (a call that changes the file, or a
+ * read), and so do all calls after it. If h5_tx_reclaim() returns 0, the file is as long as its superblock
+ * states. The file can always be opened again. */
 START_TEST(unused_space)
 {
 	struct h5_extents unused = {0};

@@ -576,7 +576,8 @@ START_TEST(threads_are_woken_up)
 	go_on(1);
 	atomic_store(&kernel.exited, true);
 	while (!atomic_load(&kernel.served)) {
-		/* One that comes right before sem_wait() ends nothing; the thread must get on between two. */
+		/* A signal that comes right before sem_wait() does not end it, so another one is sent. The
+		 * pause lets the thread run on. */
 		pthread_kill(kernel.serving, SIGRTMIN);
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}

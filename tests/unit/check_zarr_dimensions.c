@@ -145,7 +145,8 @@ static void give_lists(uint64_t address, uint64_t count, uint64_t lists[][2])
 	give(address, "DIMENSION_LIST", list_type(), count, data);
 }
 
-/* Gives the scale a list of the datasets that use it, each with the number of the dimension. */
+/* Gives the scale a list of the datasets that use it, each with the number of the dimension. Such a list has
+ * two members. */
 static void give_users_as(unsigned members, uint64_t address, uint64_t count, uint64_t users[][2])
 {
 	struct h5_datatype *type = h5_datatype_make_compound(16, members);
