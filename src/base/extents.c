@@ -387,10 +387,9 @@ bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint
 
 void h5_extents_move(struct h5_extents *to, struct h5_extents *from)
 {
-	struct h5_extents empty = {0};
+	struct h5_extents empty = *to;
 
 	if (!to->count) {
-		h5_extents_release(to);
 		*to = *from;
 		*from = empty;
 		return;
