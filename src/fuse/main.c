@@ -49,7 +49,6 @@ static int recover(struct h5_options *o)
 	struct recovery r = {.progress.wanted = !o->quiet, .file = o->file};
 	struct h5_file_set *set = NULL;
 	struct h5_opened opened = {.journal_directory = -1};
-	const char *done;
 	int rc;
 
 	o->set.recovery_progress = show_recovery;
@@ -58,13 +57,13 @@ static int recover(struct h5_options *o)
 	h5_progress_erase(&r.progress);
 	if (rc) {
 		rc = h5_report_refusal(o, rc);
-		h5_opening_end(o, set, &opened);
-		return rc;
+	} else {
+		const char *done = h5_report_recovery(&opened);
+
+		printf("%s: %s\n", o->file, done ? done : "nothing to recover");
 	}
-	done = h5_report_recovery(&opened);
-	printf("%s: %s\n", o->file, done ? done : "nothing to recover");
 	h5_opening_end(o, set, &opened);
-	return EXIT_SUCCESS;
+	return rc;
 }
 
 /* A command that looks at the open file. */
