@@ -470,6 +470,34 @@ START_TEST(space_of_a_unit_without_memory)
 }
 END_TEST
 
+/* A new block is put with all that its commit needs, or not at all. */
+START_TEST(blocks_without_memory)
+{
+	const uint8_t bytes[BLOCK] = {1};
+	unsigned long n = 0;
+	bool fired = true;
+
+	while (fired) {
+		struct scratch scratch;
+		uint64_t at;
+		int rc;
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_open(&scratch);
+		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_METADATA, BLOCK, &at));
+		fault_alloc_arm(++n);
+		fault_alloc_count(true);
+		rc = h5_tx_put(scratch.file, at, bytes, BLOCK);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		h5_tx_abandon(scratch.file);
+		scratch_release(&scratch);
+	}
+	ck_assert_uint_gt(n, 3);
+}
+END_TEST
+
 /* Many bytes of new blocks are not held in memory: they are written with the next block. If that fails, it is
  * told, and they are there all the same. */
 START_TEST(blocks_that_cannot_be_held)
@@ -655,4 +683,4 @@ END_TEST
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, every_read_can_fail,
 	  all_takes_effect, what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none,
 	  patches_keep_their_order, blocks_that_cannot_be_held, delays_are_taken_back, changes_are_guarded,
-	  what_is_changed, space_of_a_unit_without_memory)
+	  what_is_changed, space_of_a_unit_without_memory, blocks_without_memory)
