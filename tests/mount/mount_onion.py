@@ -141,6 +141,23 @@ class Revisions(OnionCase):
                     self.make(size=size, aligned=aligned, origin=origin)
                     self.assertShown(expected, 0 if origin else 1)
 
+    def test_a_group_that_lay_in_another_file(self):
+        """The group that is mounted was reached by an external link in revision 0: it has no such group of its own."""
+        with h5py.File(self.file("other.h5"), "w") as f:
+            f["there/numbers"] = [1, 2, 3]
+        memory = io.BytesIO()
+        with h5py.File(memory, "w") as f:
+            f["group"] = h5py.ExternalLink("other.h5", "/there")
+        made = onion.Onion(memory.getvalue())
+        with h5py.File(memory, "r+") as f:
+            del f["group"]
+            f["group/words"] = ["one"]
+        made.add(memory.getvalue())
+        made.write(self.file("f.h5"))
+        with Mount(self.file("f.h5"), options="subdir=/group") as m:
+            self.assertEqual(os.listdir(m.at(".h5fs", "revisions", "1")), ["words"])
+            self.assertErrno(errno.ENOENT, os.stat, m.at(".h5fs", "revisions", "0", "."))
+
     def test_one_is_chosen(self):
         expected = self.trees()
         self.make()
