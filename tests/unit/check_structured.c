@@ -432,6 +432,27 @@ START_TEST(metadata)
 }
 END_TEST
 
+/* What both orders could mean has that of its layout message. */
+START_TEST(metadata_of_any_order)
+{
+	/* offset 17; sizes 18, 19; masks 16, 0 - or masks 17, 0; offset 18; sizes 19, 16 */
+	static const char either[] = "\x11" ZERO "\x12" ZERO "\x13" ZERO "\x10\0\0\0\0\0\0";
+	static const struct h5_pipeline filters[H5_SECTIONS] = {{.count = 6}, {.count = 6}};
+
+	for (unsigned early = 0; early < 2; early++) {
+		struct h5_section s[H5_SECTIONS];
+
+		ck_assert_int_eq(decode_sections(early, filters, 95, either, s), 0);
+		ck_assert_uint_eq(s[0].stored, early ? 18 : 17);
+		ck_assert_uint_eq(s[0].size, early ? 19 : 18);
+		ck_assert_uint_eq(s[0].filter_mask, early ? 17 : 16);
+		ck_assert_uint_eq(s[1].offset, s[0].stored);
+		ck_assert_uint_eq(s[1].size, early ? 16 : 19);
+		ck_assert_uint_eq(s[1].filter_mask, 0);
+	}
+}
+END_TEST
+
 #define WORD(n) n, 0, 0, 0
 #define PREFIX	1, 0, 8, WORD(20), 2, 2, 0, 1, WORD(3), WORD(0), WORD(4), WORD(0)
 
@@ -726,5 +747,5 @@ END_TEST
 UNIT_MAIN_LOOPS("structured", {memory_that_a_chunk_needs, 1}, {marks_of_bytes, 1}, {values_of_every_form, 1},
 		{caches_of_no_size, 1}, {memory_is_short, FORMS}, {chunks_may_be_too_large, FORMS},
 		{bad_files_are_refused, 1}, {damaged_selections_do_no_harm, 1}, {damaged_files_do_no_harm, 1},
-		{metadata, 1}, {defined_elements_become_blocks, 1}, {sections_can_be_too_large, 1},
-		{files_of_another_writer, 1})
+		{metadata, 1}, {metadata_of_any_order, 1}, {defined_elements_become_blocks, 1},
+		{sections_can_be_too_large, 1}, {files_of_another_writer, 1})
