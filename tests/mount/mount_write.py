@@ -142,15 +142,17 @@ class Overwrite(ChangeCase):
                     self.assertEqual(mapped[8:16], bytes([i] * 8))
 
     def test_what_reads_after_writing_uses(self):
-        """What was decoded before is not found again: attributes of the object, data of a virtual dataset."""
+        """What was decoded before is not found again: attributes of the object, data of a virtual dataset, and its text."""
         path = self.make()
         with Mount(path, options="rw") as m:
-            virtual = read(m.at("virtual"))
+            virtual, text = read(m.at("virtual")), m.at(".h5fs", "csv", "virtual.csv")
             self.assertEqual(read(m.at("contiguous")), virtual)
+            before = read(text)
             with open(m.at("contiguous"), "r+b") as f:
                 f.seek(16)
                 f.write(b"seen")
             self.assertEqual(read(m.at("virtual")), virtual[:16] + b"seen" + virtual[20:])
+            self.assertEqual(read(text), before.replace(b"\n0,1,2,3,4,", b"\n0,1,2,3,%d," % int.from_bytes(b"seen", "little")))
             self.assertEqual(os.getxattr(m.at("late"), "h5fs.storage"), b"0")
             with open(m.at("late"), "r+b") as f:
                 f.write(b"late")
