@@ -708,6 +708,8 @@ START_TEST(an_answer_that_nobody_waits_for)
 		ck_assert_int_eq(scene.log[count - 1].what, H5_REMOTE_OPEN);
 		ck_assert_uint_eq(scene.log[count - 1].file, 1);
 		ck_assert_uint_eq(scene.link->users[1], 0);
+		for (unsigned i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+			ck_assert_ptr_null(scene.link->pending[i].answer);
 		reply_to(&scene, &scene.log[count - 1], good ? 0 : -ENOENT);
 		pthread_mutex_lock(&scene.link->lock);
 		h5_remote_take(scene.link);
