@@ -41,10 +41,8 @@ int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struc
 	*view = h5_content_view(vfs, node);
 	view->own_state = own_state(vfs, node, view->state);
 	rc = h5_view_begin(view, known);
-	if (rc || !view->dataset || !h5_dataset_is_virtual(view->dataset))
-		return rc;
-	view->own_state = view->state;
-	return h5_followers_add(vfs, node);
+	return !rc && view->dataset && h5_dataset_is_virtual(view->dataset) ? h5_followers_add(vfs, node)
+									    : rc;
 }
 
 int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view)
