@@ -226,7 +226,7 @@ int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *
 		       uint8_t **out)
 {
 	struct chunk chunk = {.dataset = dataset, .address = at->address};
-	struct h5_selection selection = {0};
+	struct h5_selection selection;
 	struct marks m;
 	uint8_t *data = NULL;
 	int rc = marks_init(&m, &chunk);
