@@ -514,8 +514,34 @@ START_TEST(secrets)
 }
 END_TEST
 
+static void count_descriptors(const char *const *readable, int folder)
+{
+	(void)readable;
+	(void)folder;
+	_exit((int)unit_descriptors());
+}
+
+/* The process keeps no file open that it has read. */
+START_TEST(header_lines_are_closed)
+{
+	char path[200];
+	const char *const names[] = {"/no/file", "/dev/null", path};
+	struct h5_fetcher_options o = options;
+	int without;
+
+	o.confine = count_descriptors;
+	without = end_of(&o);
+	snprintf(path, sizeof path, "%s/fields", scratch_folder());
+	fclose(fopen(path, "w"));
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		o.headers = names[i];
+		ck_assert_int_eq(end_of(&o), without);
+	}
+}
+END_TEST
+
 UNIT_MAIN("fetcher_start", libraries, functions, no_process, ends, header_lines, places, places_of_profiles,
-	  long_places, secrets)
+	  long_places, secrets, header_lines_are_closed)
 
 #else
 
