@@ -200,6 +200,36 @@ START_TEST(what_fails_changes_nothing)
 }
 END_TEST
 
+/* An enumeration is written as the library that has made the file would write it. */
+START_TEST(versions_of_types)
+{
+	static const struct {
+		const char *fixture;
+		unsigned version;
+	} files[] = {{"header_create-v18.h5", 1}, {"header_create-latest.h5", 3}};
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct scene s = {.type = h5_datatype_make_boolean()};
+		struct h5_attribute_walk walk;
+		const struct h5_attribute *a;
+		const struct h5_object *object;
+		struct h5_lru_entry *ref;
+
+		scratch_init(&s.scratch, files[i].fixture);
+		scratch_open(&s.scratch);
+		s.group = h5_file_superblock(s.scratch.file)->root;
+		SUCCEEDS(create(&s, "new", 1));
+		SUCCEEDS(h5_object_get(s.scratch.file, s.group, &ref, &object));
+		SUCCEEDS(h5_attribute_begin(&walk, s.scratch.file, object));
+		ck_assert_int_eq(h5_attribute_next(&walk, &a), 1);
+		ck_assert_uint_eq(a->type->version, files[i].version);
+		h5_attribute_end(&walk);
+		h5_file_put(s.scratch.file, ref);
+		end(&s);
+	}
+}
+END_TEST
+
 START_TEST(what_is_refused)
 {
 	enum { NAME = 65535 }; /* bytes of a name that is too long by its NUL */
@@ -613,8 +643,9 @@ START_TEST(killed_as_they_become_dense)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9}, {many, 9},
-		{too_large_for_a_message, 9}, {replaced_by_one_too_large_for_a_message, 9},
-		{more_elements_than_the_file_can_count, 1}, {more_than_can_be_counted, 2},
-		{a_damaged_attribute_info_message, 4}, {two_messages_of_one_name, 2}, {flags_stay, 3},
-		{stages_of_dense_attributes, 1}, {killed_as_they_become_dense, 2})
+UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {versions_of_types, 1},
+		{what_is_refused, 9}, {many, 9}, {too_large_for_a_message, 9},
+		{replaced_by_one_too_large_for_a_message, 9}, {more_elements_than_the_file_can_count, 1},
+		{more_than_can_be_counted, 2}, {a_damaged_attribute_info_message, 4},
+		{two_messages_of_one_name, 2}, {flags_stay, 3}, {stages_of_dense_attributes, 1},
+		{killed_as_they_become_dense, 2})

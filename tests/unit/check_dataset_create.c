@@ -172,6 +172,8 @@ static void check_made(struct scratch *s, const struct kind *kind, uint64_t addr
 	h5_header_release(&header);
 	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
 	ck_assert_uint_eq(dataset->layout.version, latest ? 4 : 3);
+	if (dataset->type->class == H5_CLASS_ENUM)
+		ck_assert_uint_eq(dataset->type->version, latest ? 3 : 1);
 	if (kind->layout == 'k')
 		ck_assert_str_eq(h5_dataset_index_name(dataset), latest ? kind->index : "btree1");
 	h5_file_put(s->file, ref);
