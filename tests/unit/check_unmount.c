@@ -128,7 +128,7 @@ START_TEST(messages_to_the_process)
 		{{{NULL, EINTR, SIGHUP}, {"l", 0, SIGTERM}}, KEEPS " kill kill remove", ""},
 		{{{NULL, EINTR, SIGINT}, {"l", 0, SIGUSR1}}, KEEPS " kill remove", ""},
 		{{{NULL, 0, 0}}, KEEPS " top " UNMOUNTS " remove", PLACE ": the daemon has died: unmounted"},
-		{{{NULL, ECONNRESET, 0}},
+		{{{NULL, ECONNRESET, 0}, {"mnobody hears it", 0, 0}, {"l", 0, 0}},
 		 KEEPS " top " UNMOUNTS " remove",
 		 PLACE ": the daemon has died: unmounted"},
 	};
