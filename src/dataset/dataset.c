@@ -8,6 +8,7 @@
 #include "format/fill_value.h"
 #include "object/object.h"
 #include "object/own_message.h"
+#include "store/followers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -296,11 +297,18 @@ static int dataset_load(struct h5_file *file, uint64_t address, const void *layo
 	if (rc)
 		return rc;
 	rc = h5_dataset_outline_by(layouts, file, object, &dataset);
-	if (!rc && (rc = h5_dataset_complete(dataset, object)))
-		dataset_free(dataset);
-	h5_file_put(file, ref);
-	if (rc)
+	if (rc) {
+		h5_file_put(file, ref);
 		return rc;
+	}
+	rc = h5_dataset_complete(dataset, object);
+	if (!rc && h5_dataset_is_virtual(dataset))
+		rc = h5_followers_add(h5_file_shared(file)->followers, file, address);
+	h5_file_put(file, ref);
+	if (rc) {
+		dataset_free(dataset);
+		return rc;
+	}
 	dataset->number = number; /* as it was before the object was read */
 	*value = dataset;
 	*cost = dataset_cost(dataset);

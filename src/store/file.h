@@ -30,8 +30,9 @@ struct h5_file_shared {
 	struct h5_pool *pool;
 	struct h5_room *room;
 	struct h5_statistics *statistics;
-	size_t max_chunk;	       /* bytes of a decoded chunk; a larger one is refused */
-	atomic_uint_fast64_t *numbers; /* the next one for h5_file_number() */
+	size_t max_chunk;		/* bytes of a decoded chunk; a larger one is refused */
+	atomic_uint_fast64_t *numbers;	/* the next one for h5_file_number() */
+	struct h5_followers *followers; /* NULL: no file is written */
 	bool follows; /* another program may add to the files meanwhile, without a lock (swmr) */
 };
 

@@ -6,6 +6,7 @@
 #include "base/wait.h"
 #include "store/file_open.h"
 #include "store/file_private.h"
+#include "store/followers.h"
 #include "store/members.h"
 #include "store/statistics.h"
 
@@ -118,7 +119,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	if (h5_pool_open(options->workers, &set->shared.pool) ||
 	    h5_lru_open(options->block_cache, &set->shared.blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->shared.chunks) ||
-	    h5_room_open(room_of(options), press_caches, set, &set->shared.room)) {
+	    h5_room_open(room_of(options), press_caches, set, &set->shared.room) ||
+	    (options->writable && !(set->shared.followers = h5_followers_new()))) {
 		h5_file_set_close(set);
 		return NULL;
 	}
@@ -319,6 +321,7 @@ void h5_file_set_close(struct h5_file_set *set)
 	h5_lru_close(set->shared.chunks);
 	h5_lru_close(set->shared.blocks);
 	h5_room_close(set->shared.room);
+	h5_followers_free(set->shared.followers);
 	for (struct entry *entry = set->files, *next; entry; entry = next) {
 		next = entry->next;
 		h5_file_close(entry->file);

@@ -18,6 +18,8 @@ libh5fs_a_SOURCES += \
 	src/store/file_set.h \
 	src/store/folder.c \
 	src/store/folder.h \
+	src/store/followers.c \
+	src/store/followers.h \
 	src/store/free_sections.c \
 	src/store/free_sections.h \
 	src/store/members.c \

@@ -9,8 +9,8 @@
 #include "base/interrupt.h"
 #include "base/wait.h"
 #include "change/transaction.h"
+#include "store/followers.h"
 #include "store/statistics.h"
-#include "vfs/followers.h"
 #include "vfs/input.h"
 #include "vfs/names.h"
 #include "vfs/objects.h"
@@ -80,8 +80,7 @@ void h5_change_note_object(struct h5_vfs *vfs, const struct h5_node *node)
 void h5_change_done(struct h5_vfs *vfs)
 {
 	assert(h5_is_locked_to_write(vfs));
-	if (vfs->followers)
-		h5_followers_forget(vfs);
+	h5_followers_forget(h5_file_set_shared(vfs->set)->followers);
 	vfs->changes++;
 	h5_objects_await(vfs);
 }

@@ -1,7 +1,6 @@
 /* What the file of a node contains. */
 #include "vfs/content.h"
 
-#include "vfs/followers.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/times.h"
@@ -35,14 +34,10 @@ struct h5_view h5_content_view(struct h5_vfs *vfs, const struct h5_node *node)
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view)
 {
-	int rc;
-
 	assert(h5_is_locked(vfs));
 	*view = h5_content_view(vfs, node);
 	view->own_state = own_state(vfs, node, view->state);
-	rc = h5_view_begin(view, known);
-	return !rc && view->dataset && h5_dataset_is_virtual(view->dataset) ? h5_followers_add(vfs, node)
-									    : rc;
+	return h5_view_begin(view, known);
 }
 
 int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view)

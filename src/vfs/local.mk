@@ -12,8 +12,6 @@ libh5fs_a_SOURCES += \
 	src/vfs/declare.h \
 	src/vfs/describe.c \
 	src/vfs/directory.h \
-	src/vfs/followers.c \
-	src/vfs/followers.h \
 	src/vfs/growth.c \
 	src/vfs/growth.h \
 	src/vfs/handle.c \

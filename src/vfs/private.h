@@ -49,13 +49,12 @@ struct h5_vfs {
 	struct h5_dir *idle_dirs;  /* guarded by lock, as the next two: see listing.c */
 	unsigned idle_dir_count;
 	size_t idle_dir_bytes;
-	struct h5_follower *followers; /* hash table; to add one takes lock and the shared write_lock */
-	pthread_mutex_t map_lock;      /* guards map, also while it is made */
-	struct h5_path_map *map;       /* NULL until it is needed */
-	pthread_mutex_t await_lock;    /* guards the next three */
-	pthread_cond_t await_end;      /* signalled when one of these is set */
-	bool is_changed;	       /* since h5_vfs_await_change() has returned */
-	bool awaits_none;	       /* h5_vfs_await_none() was called */
+	pthread_mutex_t map_lock;   /* guards map, also while it is made */
+	struct h5_path_map *map;    /* NULL until it is needed */
+	pthread_mutex_t await_lock; /* guards the next three */
+	pthread_cond_t await_end;   /* signalled when one of these is set */
+	bool is_changed;	    /* since h5_vfs_await_change() has returned */
+	bool awaits_none;	    /* h5_vfs_await_none() was called */
 	/* On a mount for writing: shared while a request reads, exclusive while one changes something. Guards
 	 * the rest. */
 	pthread_rwlock_t write_lock;

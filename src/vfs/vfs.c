@@ -7,7 +7,6 @@
 #include "object/path.h"
 #include "vfs/declare.h"
 #include "vfs/directory.h"
-#include "vfs/followers.h"
 #include "vfs/handle.h"
 #include "vfs/held.h"
 #include "vfs/name.h"
@@ -157,7 +156,6 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_held_close(vfs);
 	h5_dataset_writers_close(vfs->file);
 	h5_global_heap_writer_release(&vfs->heap);
-	h5_followers_free(vfs);
 	h5_declared_free(vfs);
 	h5_plain_free(vfs);
 	h5_pending_free(vfs);

@@ -164,23 +164,29 @@ class Overwrite(ChangeCase):
     def test_a_virtual_dataset_follows_its_sources(self):
         path = self.make()
         with h5py.File(path, "a", libver="latest") as f:
-            source = h5py.h5s.create_simple((20, 10), (h5py.h5s.UNLIMITED, 10))
-            space = h5py.h5s.create_simple((20, 10), (h5py.h5s.UNLIMITED, 10))
-            for each in (source, space):
-                each.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 10), (1, 10))
-            create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            create.set_virtual(space, b".", b"growing", source)
-            h5py.h5d.create(f.id, b"follower", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((0, 10), (h5py.h5s.UNLIMITED, 10)), create)
+            for name, followed in (b"follower", b"growing"), (b"follower's", b"follower"):
+                source = h5py.h5s.create_simple((20, 10), (h5py.h5s.UNLIMITED, 10))
+                space = h5py.h5s.create_simple((20, 10), (h5py.h5s.UNLIMITED, 10))
+                for each in (source, space):
+                    each.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 10), (1, 10))
+                create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                create.set_virtual(space, b".", followed, source)
+                h5py.h5d.create(f.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple((0, 10), (h5py.h5s.UNLIMITED, 10)), create)
+        for name in "follower", "follower's":
+            self.assertFollows(path, name)
+
+    def assertFollows(self, path, name):
+        """The virtual dataset is all that anybody looks at."""
         with Mount(path, options="rw") as m:
             expected = read(m.at("growing"))
-            self.assertEqual(read(m.at("follower")), expected)
+            self.assertEqual(read(m.at(name)), expected)
             for row in (b"a", b"b"):
                 with open(m.at("growing"), "ab") as f:
                     f.write(40 * row)
                 expected += 40 * row
-                self.assertEqual(read(m.at("follower")), expected)
+                self.assertEqual(read(m.at(name)), expected)
             os.truncate(m.at("growing"), 80)
-            self.assertEqual(read(m.at("follower")), expected[:80])
+            self.assertEqual(read(m.at(name)), expected[:80])
 
 
 class Truncate(ChangeCase):
