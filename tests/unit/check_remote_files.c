@@ -692,6 +692,26 @@ START_TEST(whoever_waits_can_be_interrupted)
 }
 END_TEST
 
+/* A read for whose first bytes there is room waits for these. */
+START_TEST(room_for_a_part)
+{
+	const struct h5_io_range most = {20 * MIB, 16 * MIB - 4 * H5_REMOTE_CELL};
+	uint8_t bytes[8 * H5_REMOTE_CELL];
+
+	begin_with(&scene, 100 * MIB, 16 * MIB, 64);
+	h5_io_want(scene.io, &most, 1, H5_WANTED_NOW);
+	h5_interrupt_set(&unwanted);
+	ck_assert_int_eq(h5_io_read(scene.io, 60 * MIB, bytes, sizeof bytes), -EINTR);
+	h5_interrupt_set(&wanted);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.log[scene.count - 1].offset, 60 * MIB);
+	ck_assert_uint_lt(scene.log[scene.count - 1].n, sizeof bytes);
+	reply_to_all(0);
+	ck_assert_int_eq(h5_io_read(scene.io, 60 * MIB, bytes, H5_REMOTE_CELL), 0);
+	end(&scene);
+}
+END_TEST
+
 /* An opening that has been sent: the answer comes when nobody waits for it. */
 START_TEST(an_answer_that_nobody_waits_for)
 {
@@ -732,4 +752,4 @@ UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_
 	  files_close_in_the_order_of_their_last_use, files_that_close_together, statistics_and_notes_add_up,
 	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, a_reply_to_another_thread,
 	  the_end_of_the_link, the_end_of_the_fetcher, whoever_waits_can_be_interrupted,
-	  an_answer_that_nobody_waits_for)
+	  an_answer_that_nobody_waits_for, room_for_a_part)
