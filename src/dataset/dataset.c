@@ -37,20 +37,22 @@ static int decode_space(struct h5_dataset *dataset, struct h5_reader *r)
 
 static int decode_layout(struct h5_dataset *dataset, struct h5_reader *r)
 {
-	int rc = h5_layout_decode(r, &dataset->layout);
+	struct h5_layout layout;
+	int rc = h5_layout_decode(r, &layout);
 
 	if (rc)
 		return rc;
 	/* Versions 1 and 2 of the message have no size. */
-	if (dataset->layout.class == H5_LAYOUT_CONTIGUOUS && dataset->layout.contiguous.size == UINT64_MAX)
-		dataset->layout.contiguous.size = dataset->size;
-	if (dataset->layout.class != H5_LAYOUT_COMPACT)
-		return 0;
-	dataset->compact = malloc((size_t)dataset->layout.compact.size + 1);
-	if (!dataset->compact)
-		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
-	memcpy(dataset->compact, dataset->layout.compact.data, dataset->layout.compact.size);
-	dataset->layout.compact.data = dataset->compact;
+	if (layout.class == H5_LAYOUT_CONTIGUOUS && layout.contiguous.size == UINT64_MAX)
+		layout.contiguous.size = dataset->size;
+	if (layout.class == H5_LAYOUT_COMPACT) {
+		void *data = malloc((size_t)layout.compact.size + 1);
+
+		if (!data)
+			return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
+		layout.compact.data = memcpy(data, layout.compact.data, layout.compact.size);
+	}
+	dataset->layout = layout;
 	return 0;
 }
 
@@ -200,7 +202,8 @@ static void dataset_free(void *value)
 	if (dataset->is_whole)
 		back_to_outline(dataset);
 	h5_datatype_free(dataset->type);
-	free(dataset->compact);
+	if (dataset->layout.class == H5_LAYOUT_COMPACT)
+		free((void *)dataset->layout.compact.data);
 	free(dataset);
 }
 
@@ -219,7 +222,7 @@ static size_t dataset_cost(const struct h5_dataset *dataset)
 
 	if (dataset->fill)
 		cost += dataset->type->size;
-	if (dataset->compact)
+	if (dataset->layout.class == H5_LAYOUT_COMPACT)
 		cost += dataset->layout.compact.size;
 	cost += pipeline_cost(&dataset->pipeline);
 	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)

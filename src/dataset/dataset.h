@@ -33,9 +33,9 @@ struct h5_dataset {
 	uint64_t number;      /* of the file as it was read: h5_file_number() */
 	struct h5_datatype *type;
 	struct h5_dataspace space;
-	uint64_t size; /* bytes: elements x element size; UINT64_MAX if that is more than 2^63-1 */
-	struct h5_layout layout;
-	bool external;			       /* contiguous, in external raw files */
+	uint64_t size;		 /* bytes: elements x element size; UINT64_MAX if that is more than 2^63-1 */
+	struct h5_layout layout; /* owns compact data */
+	bool external;		 /* contiguous, in external raw files */
 	bool shared_space, shared_layout;      /* the message is one that cannot change */
 	bool is_whole;			       /* false: an outline, which lacks the members below */
 	struct h5_pipeline pipeline;	       /* chunked */
@@ -47,7 +47,6 @@ struct h5_dataset {
 	uint64_t chunk_size; /* bytes of an unfiltered chunk */
 	bool early;	     /* early allocation: libhdf5 relies on all chunks being stored */
 	bool fill_never;     /* the fill value is never written: bytes that are not stored read as zeros */
-	uint8_t *compact;    /* owned: the data of the compact layout; of an outline, too */
 	struct h5_external_files files;
 };
 

@@ -221,7 +221,7 @@ START_TEST(a_dataset_costs_what_it_holds)
 		       cost_of_filters(&dataset->pipeline);
 		if (dataset->fill)
 			cost += dataset->type->size;
-		if (dataset->compact)
+		if (dataset->layout.class == H5_LAYOUT_COMPACT)
 			cost += dataset->layout.compact.size;
 		if (after.entries == before.entries + 1 && !dataset->external) {
 			/* The cache has an entry beside it. */
@@ -230,7 +230,7 @@ START_TEST(a_dataset_costs_what_it_holds)
 			ck_assert_uint_eq(after.bytes - before.bytes, cost + entry);
 			filled += dataset->fill != NULL;
 			filtered += cost_of_filters(&dataset->pipeline) > 0;
-			compact += dataset->compact != NULL;
+			compact += dataset->layout.class == H5_LAYOUT_COMPACT;
 		}
 		h5_file_put(file, ref);
 		h5_file_set_close(set);
