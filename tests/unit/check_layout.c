@@ -117,7 +117,9 @@ START_TEST(layouts_of_versions_4_and_5)
 	ck_assert_int_eq(decode_layout(BYTES(4, 2, 0, 2, 1, 10, 4, 6, U64(4096)), &l), -EUCLEAN);
 	ck_assert_int_eq(decode_layout(BYTES(4, 2, 4, 2, 1, 10, 4, 1, U64(4096)), &l), -ENOTSUP);
 	ck_assert_int_eq(decode_layout(BYTES(4, 2, 0, 2, 0, 10, 4, 1, U64(4096)), &l), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "data layout: dimension sizes of 0 bytes");
 	ck_assert_int_eq(decode_layout(BYTES(4, 2, 0, 2, 9, U64(10), 0, U64(4), 0, 1, U64(1)), &l), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "data layout: dimension sizes of 9 bytes");
 	ck_assert_int_eq(decode_layout(BYTES(4, 2, 0, 2, 8, U64(10), 0, 0, 0, 0, U32(1), 1, U64(1)), &l),
 			 -EUCLEAN);
 	ck_assert_int_eq(decode_layout(BYTES(4, 4, 0, 0, 0, 0), &l), -EUCLEAN);
