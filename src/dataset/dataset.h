@@ -34,7 +34,7 @@ struct h5_dataset {
 	struct h5_datatype *type;
 	struct h5_dataspace space;
 	uint64_t size;		 /* bytes: elements x element size; UINT64_MAX if that is more than 2^63-1 */
-	struct h5_layout layout; /* owns compact data */
+	struct h5_layout layout; /* the dataset owns its compact data */
 	bool external;		 /* contiguous, in external raw files */
 	bool shared_space, shared_layout;      /* the message is one that cannot change */
 	bool is_whole;			       /* false: an outline, which lacks the members below */

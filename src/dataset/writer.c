@@ -9,6 +9,7 @@
 #include "dataset/writing.h"
 #include "object/own_message.h"
 #include "object/value_heap.h"
+#include "store/followers.h"
 #include "store/object_header.h"
 
 #include <assert.h>
@@ -581,6 +582,7 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 		writer->index_changed = rc;
 	}
 	assert(rc || (!writer->layout_changed && writer->rows == writer->settled));
+	h5_followers_forget(h5_file_shared(writer->file)->followers);
 	return report(writer, rc);
 }
 

@@ -77,7 +77,7 @@ struct h5_layout {
 	enum h5_layout_class class;
 	union {
 		struct {
-			const uint8_t *data; /* borrowed from the message */
+			const uint8_t *data; /* of a decoded message: borrowed from it */
 			uint32_t size;
 		} compact;
 		struct {

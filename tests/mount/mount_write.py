@@ -185,6 +185,11 @@ class Overwrite(ChangeCase):
                     f.write(40 * row)
                 expected += 40 * row
                 self.assertEqual(read(m.at(name)), expected)
+            with open(m.at("growing"), "ab", buffering=0) as f:
+                f.write(40 * b"c")
+                # Whoever looks now sees the row only when the next reader has come.
+                self.assertErrno(errno.EPERM, os.open, m.at(name), os.O_RDWR)
+                self.assertEqual(read(m.at(name)), expected + 40 * b"c")
             os.truncate(m.at("growing"), 80)
             self.assertEqual(read(m.at(name)), expected[:80])
 

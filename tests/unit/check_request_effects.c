@@ -5,6 +5,7 @@
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "request_scene.h"
+#include "store/followers.h"
 #include "vfs/beside.h"
 #include "vfs/directory.h"
 #include "vfs/node_number.h"
@@ -796,7 +797,8 @@ START_TEST(elements_in_other_files)
 }
 END_TEST
 
-/* A virtual dataset is read on a mount for writing: memory that is short is told, and all is given back. */
+/* A virtual dataset is read on a mount for writing: memory that is short is told, and all is given back. What
+ * was decoded is forgotten when its sources change. */
 START_TEST(virtual_datasets_while_memory_is_short)
 {
 	struct vfs_scene s;
@@ -805,6 +807,7 @@ START_TEST(virtual_datasets_while_memory_is_short)
 
 	vfs_scene_open(&s, "read_faults/new.h5");
 	for (unsigned long n = 1; failed; n++) {
+		struct h5_lru_stats before, after;
 		struct stat st;
 		int rc;
 
@@ -821,6 +824,10 @@ START_TEST(virtual_datasets_while_memory_is_short)
 		fault_alloc_count(false);
 		failed = fault_alloc_disarm();
 		ck_assert_msg(rc ? failed && rc == -ENOMEM : st.st_size == 1200, "%lu: %s", n, strerror(-rc));
+		h5_lru_stats(h5_file_set_blocks(s.set), &before);
+		h5_followers_forget(h5_file_set_shared(s.set)->followers);
+		h5_lru_stats(h5_file_set_blocks(s.set), &after);
+		ck_assert(rc || after.entries < before.entries);
 	}
 	vfs_scene_close(&s);
 }
