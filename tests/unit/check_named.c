@@ -261,6 +261,12 @@ START_TEST(names_that_may_lead_anywhere)
 			opens(h5_named_open_anywhere(s.fd, s.in, absolute, O_RDONLY), absolute,
 			      names[i].expected, names[i].code);
 	}
+	/* Above the root is the root. */
+	snprintf(absolute, sizeof absolute, "/../..%s/file", s.in);
+	opens(h5_named_open_anywhere(s.fd, s.in, absolute, O_RDONLY), absolute, "in/file", 0);
+	snprintf(absolute, sizeof absolute,
+		 "../../../../../../../../../../../../../../../../../../../../../../../..%s/file", s.in);
+	opens(h5_named_open_anywhere(s.fd, s.in, absolute, O_RDONLY), absolute, "in/file", 0);
 	end(&s);
 }
 END_TEST
