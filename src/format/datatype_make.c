@@ -97,9 +97,9 @@ struct h5_datatype *h5_datatype_make_opaque(uint32_t size, const char *tag)
 struct h5_datatype *h5_datatype_make_boolean(void)
 {
 	/* An enumeration of integers of one byte. */
-	static const uint8_t message[] = {0x18, 2, 0,	0,   1,	  0,   0, 0,   0x10, 8,	  0,   0,   1,
-					  0,	0, 0,	0,   0,	  8,   0, 'F', 'A',  'L', 'S', 'E', 0,
-					  0,	0, 'T', 'R', 'U', 'E', 0, 0,   0,    0,	  0,   1};
+	static const uint8_t message[] = {0x38, 2,   0,	  0, 1,	  0,   0,   0,	 0x10, 8,   0,
+					  0,	1,   0,	  0, 0,	  0,   0,   8,	 0,    'F', 'A',
+					  'L',	'S', 'E', 0, 'T', 'R', 'U', 'E', 0,    0,   1};
 	struct h5_reader r = h5_reader_init(message, sizeof message, H5_UNDEF, 8, 8);
 	struct h5_datatype *t;
 	int rc = h5_datatype_decode(&r, &t);
