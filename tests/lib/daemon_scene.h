@@ -239,14 +239,13 @@ const struct fuse_lowlevel_ops h5_operations, h5_tree_operations;
 
 /* ---- parts of src/fuse ---- */
 
-static struct h5_mount *mount; /* what the parts are told */
 static struct h5_unmounter *const unmounter = (struct h5_unmounter *)&scene;
 static struct h5_invalidator *const invalidator = (struct h5_invalidator *)&options;
 static struct h5_committer *const committer = (struct h5_committer *)&trace;
 static struct h5_closer *const closer = (struct h5_closer *)&said;
 static struct h5_watch *const watch = (struct h5_watch *)&shared;
 static struct h5_vfs *const vfs = (struct h5_vfs *)&session;
-static struct h5_tree *const tree = (struct h5_tree *)&mount;
+static struct h5_tree *const tree = (struct h5_tree *)&watch;
 static struct h5_file_set *const set = (struct h5_file_set *)&shared;
 
 static void say(const char *format, va_list args)
@@ -458,7 +457,8 @@ int h5_watch_start(struct h5_mount *m, struct h5_unmounter *u, unsigned idle, st
 	     m->timeout >= 24 * 3600 ? " kept"
 	     : m->timeout > 0	     ? " short"
 				     : "");
-	mount = m;
+	ck_assert(!atomic_flag_test_and_set(&m->opened)); /* no file was opened yet */
+	atomic_flag_clear(&m->opened);
 	*out = rc ? NULL : watch;
 	return rc;
 }
