@@ -483,7 +483,7 @@ START_TEST(elements_in_pieces)
 	ck_assert_uint_eq(r.check.damaged + r.check.unknown + r.check.excess, 0);
 	ck_assert(r.check.values_known && r.check.unused_known);
 	ck_assert_uint_eq(r.check.lost_values, 0);
-	ck_assert_uint_eq(r.check.chunks, 3);
+	ck_assert_uint_eq(r.check.chunks, 6);
 	ck_assert_uint_eq(r.check.bytes, bytes);
 	release(&r);
 }
