@@ -49,7 +49,8 @@ static bool take_range(struct h5_response *r, struct h5_text t)
 		return false;
 	if (!whole && (first > last || last >= size))
 		return false;
-	if ((r->ranged || r->whole) && (r->first != first || r->last != last || r->size != size))
+	if ((r->ranged || r->whole) &&
+	    (r->whole != whole || r->first != first || r->last != last || r->size != size))
 		return false;
 	r->whole = whole;
 	r->ranged = !whole;

@@ -63,6 +63,7 @@ START_TEST(nonsense_is_seen)
 {
 	static const char *const malformed[] = {
 		"Content-Range: bytes 0-9/10\r\nContent-Range: bytes 0-9/11\r\n",
+		"Content-Range: bytes */1\r\nContent-Range: bytes 0-0/1\r\n",
 		"Content-Range: bytes 9-0/10\r\n",
 		"Content-Range: bytes 0-10/10\r\n",
 		"Content-Range: bytes 0-9/18446744073709551616\r\n",
