@@ -746,10 +746,38 @@ START_TEST(an_answer_that_nobody_waits_for)
 }
 END_TEST
 
+/* A file that nobody has used closes first, whatever file had its number before. */
+START_TEST(a_file_that_nobody_has_used)
+{
+	struct h5_io *io;
+
+	for (unsigned again = 0; again < 2; again++) {
+		begin(&scene, CELL, 16 * MIB);
+		if (again) {
+			h5_io_close(open_named("x", 1));
+			close_unused();
+		}
+		h5_interrupt_set(&unwanted);
+		ck_assert_int_eq(h5_io_open_remote(scene.link, "y", &io), -EINTR);
+		h5_interrupt_set(&wanted);
+		take_all(&scene);
+		ck_assert_uint_eq(scene.log[scene.count - 1].file, 1);
+		reply_to(&scene, &scene.log[scene.count - 1], 0);
+		pthread_mutex_lock(&scene.link->lock);
+		h5_remote_take(scene.link);
+		ck_assert(scene.link->known[1]);
+		h5_remote_close_unused(scene.link, false);
+		ck_assert(!scene.link->known[1]);
+		pthread_mutex_unlock(&scene.link->lock);
+		end(&scene);
+	}
+}
+END_TEST
+
 UNIT_MAIN("remote files", a_file_that_cannot_be_opened, the_mounted_file_by_its_name, tags_of_files,
 	  first_bytes_are_not_announced, a_number_that_is_given_out_again,
 	  announcements_of_a_file_that_closes, announcements_of_a_file_that_has_changed,
 	  files_close_in_the_order_of_their_last_use, files_that_close_together, statistics_and_notes_add_up,
 	  bytes_that_make_room_stay_unused, what_is_incomplete_stays_so, a_reply_to_another_thread,
 	  the_end_of_the_link, the_end_of_the_fetcher, whoever_waits_can_be_interrupted,
-	  an_answer_that_nobody_waits_for, room_for_a_part)
+	  an_answer_that_nobody_waits_for, a_file_that_nobody_has_used, room_for_a_part)
