@@ -127,6 +127,18 @@ class Findings(unittest.TestCase):
             self.assertRegex(said[i], f"^/lists: global heap collection: no object {77 + 2 * i} at address")
         self.assertIn(": 2 damaged; how many bytes nothing refers to is not certain", said[2])
 
+    def test_text_behind_much_text(self):
+        """The texts of two values are longer together than the longest text that is looked at; each of them is not."""
+        with self.file() as f:
+            d = f.create_dataset("pairs", (2,), numpy.dtype([("long", TEXT), ("short", TEXT)]))
+            for i in range(2):
+                d[i] = ("\1" * (7 << 20), "text")
+            at = d.id.get_offset()
+        content = self.content()
+        self.check(content)
+        struct.pack_into("<I", content, at + 32 + 16 + 12, 77)
+        self.assertRegex(self.check(content, DAMAGED), "^/pairs: global heap collection: no object 77 at address")
+
     # ---- objects ----
 
     def test_an_index_that_does_not_find_an_attribute(self):
