@@ -129,6 +129,14 @@ class Granted(StoreCase):
         self.reads(env)
         self.assertEqual(giver.asked, ["/sts", "/sts"])
 
+    def test_no_answer(self):
+        """The token server is asked again when the time is over."""
+        giver, env = self.with_identity()
+        giver.on(lambda _: len(giver.requests) == 1, hang())
+        with self.mount(self.store, env, ",remote_timeout=1") as m:
+            self.block(m, 3)
+        self.assertEqual(len(giver.requests), 2)
+
     def test_web_identity_of_a_profile(self):
         giver, env = self.with_identity()
         write(self.file("config"), f"[default]\nrole_arn = {giver.arn}\nweb_identity_token_file = {self.file('token')}\n"
