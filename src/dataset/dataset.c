@@ -288,6 +288,17 @@ void h5_dataset_free(struct h5_dataset *dataset)
 		dataset_free(dataset);
 }
 
+/* Completes a dataset that the cache is about to get. */
+static int prepare_for_cache(struct h5_dataset *dataset, const struct h5_object *object)
+{
+	struct h5_file *file = dataset->file;
+	int rc = h5_dataset_complete(dataset, object);
+
+	return !rc && h5_dataset_is_virtual(dataset)
+		       ? h5_followers_add(h5_file_shared(file)->followers, file, dataset->address)
+		       : rc;
+}
+
 static int dataset_load(struct h5_file *file, uint64_t address, const void *layouts, void **value,
 			size_t *cost)
 {
@@ -300,18 +311,11 @@ static int dataset_load(struct h5_file *file, uint64_t address, const void *layo
 	if (rc)
 		return rc;
 	rc = h5_dataset_outline_by(layouts, file, object, &dataset);
-	if (rc) {
-		h5_file_put(file, ref);
-		return rc;
-	}
-	rc = h5_dataset_complete(dataset, object);
-	if (!rc && h5_dataset_is_virtual(dataset))
-		rc = h5_followers_add(h5_file_shared(file)->followers, file, address);
-	h5_file_put(file, ref);
-	if (rc) {
+	if (!rc && (rc = prepare_for_cache(dataset, object)))
 		dataset_free(dataset);
+	h5_file_put(file, ref);
+	if (rc)
 		return rc;
-	}
 	dataset->number = number; /* as it was before the object was read */
 	*value = dataset;
 	*cost = dataset_cost(dataset);
