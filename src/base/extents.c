@@ -387,9 +387,9 @@ bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint
 
 void h5_extents_move(struct h5_extents *to, struct h5_extents *from)
 {
-	struct h5_extents empty = *to;
-
 	if (!to->count) {
+		struct h5_extents empty = *to;
+
 		*to = *from;
 		*from = empty;
 		return;

@@ -49,7 +49,9 @@ struct h5_view {
 	enum h5_colours colours; /* of pictures */
 	bool zarr_decoded;	 /* zarr, zarr3: no chunk is shown as it is stored */
 	uint64_t state;		 /* changes whenever anything in the file may have */
-	uint64_t own_state;	 /* changes whenever the elements of this object may have */
+	/* Changes whenever the elements of this object may have; but the cache forgets all of a virtual
+	 * dataset (store/followers). */
+	uint64_t own_state;
 
 	/* set by h5_view_begin() */
 	struct h5_lru_entry *object_ref, *dataset_ref;

@@ -432,7 +432,7 @@ START_TEST(metadata)
 }
 END_TEST
 
-/* What both orders could mean has that of its layout message. */
+/* If metadata fit both orders, the reader takes the order that goes with the layout message. */
 START_TEST(metadata_of_any_order)
 {
 	/* offset 17; sizes 18, 19; masks 16, 0 - or masks 17, 0; offset 18; sizes 19, 16 */
